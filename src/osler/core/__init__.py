@@ -1,0 +1,1 @@
+"""Plain data and logic: rules, findings, diagnosis, settings, reports. No I/O, no torch."""
