@@ -1,0 +1,1 @@
+"""One module per verb: each composes the parts with records and renderers."""

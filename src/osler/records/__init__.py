@@ -1,0 +1,1 @@
+"""What is kept: journals, runs in SQLite, curves and heat maps in Parquet."""

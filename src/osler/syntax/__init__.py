@@ -1,0 +1,1 @@
+"""Reading Python source: facts about a file."""

@@ -1,0 +1,1 @@
+"""A training process under watch: probes, recorder, replay, monitors."""

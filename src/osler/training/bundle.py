@@ -1,0 +1,1 @@
+"""The dump of a failing step (placeholder until the writer is in)."""
