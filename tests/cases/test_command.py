@@ -81,6 +81,9 @@ def test_verify_chooses(cases: Cases, make_case: Make, make_healthy: Make) -> No
     assert ran("two", "--healthy") == ["two", "fine"]
     assert ran("_healthy/fine") == ["fine"]
     assert ran("t*") == ["two"]
+    make_case("log-of-zero")
+    assert ran("log-of-zero") == ["log-of-zero"]
+    assert ran("--rule", "log-of-zero") == ["log-of-zero", "one", "two"]
 
 
 def test_resume(cases: Cases, make_case: Make) -> None:
@@ -108,6 +111,8 @@ def test_skipped_is_said_and_no_failure(cases: Cases, make_case: Make) -> None:
         (("run", "oen"), "closest: one"),
         (("verify", "--json", "no/such/folder.json"), "no/such is no folder"),
         (("verify", "--json", "-", "--junit", "-"), "cannot share stdout"),
+        (("verify", "--rule", "log-of-zeor"), "no rule is called 'log-of-zeor'"),
+        (("verify", "--rule", "dead-relu"), "no case shows dead-relu"),
         (("run", "*"), "names 2 cases; name one: one, two"),
     ],
 )

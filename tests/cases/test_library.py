@@ -100,6 +100,9 @@ def test_select(casebook: Path, make_case: Make, make_healthy: Make) -> None:
     assert ids("clip", "half-sum", "clip") == ["clip", "half-sum"]
     assert ids("log-of-zero") == ["clip", "half-cast", "half-sum"]
     assert ids("_healthy/fine") == ids("fine") == ["fine"]
+    make_case("log-of-zero")
+    cases = load_cases(casebook)
+    assert ids("log-of-zero") == ["log-of-zero"]  # the case of that name, not every case of the rule
     with pytest.raises(CasebookError, match="called 'half-csat'; closest: half-cast"):
         ids("half-csat")
 

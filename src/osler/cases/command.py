@@ -158,6 +158,7 @@ def run(
     epilog=_examples(
         "verify",
         "verify dead-relu --budget none",
+        "verify --rule dead-relu",
         "verify 'half-*' -j 2 --junit cases.xml",
         "verify --resume",
         "verify my-fault --casebook my-cases",
@@ -168,10 +169,13 @@ def verify(
         list[str] | None,
         typer.Argument(
             metavar="ID",
-            help="Cases: ids, globs, or names of rules; all of them by default.",
+            help="Cases: ids, globs, or rules that are no case's id; all of them by default.",
             show_default=False,
             autocompletion=complete_ids,
         ),
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option(metavar="RULE", help="Every case of this rule.", autocompletion=complete_rules)
     ] = None,
     budget: Annotated[Budget, typer.Option(help="osler's budget: none also asks for the right line.")] = Budget.BOTH,
     healthy: Annotated[
@@ -209,7 +213,8 @@ def verify(
         for path in (json_file, junit_file):
             if path is not None:
                 check_writable(path)
-        subjects = _chosen(ids or [], casebook, healthy)
+        patterns = [*(ids or []), *(_ids_of(rule, casebook) if rule is not None else [])]
+        subjects = _chosen(patterns, casebook, healthy)
         if not subjects:
             raise UserError("there is nothing to verify here")
         code = _verify(
@@ -234,6 +239,19 @@ def new(
         typer.echo(
             f"made {folder}; fill in every TODO, then: osler cases verify {id} --casebook {shlex.quote(str(dir))}"
         )
+
+
+def _ids_of(rule: str, casebook: Path | None) -> list[str]:
+    """The ids of the cases that show a rule."""
+    from osler.app.errors import UserError
+    from osler.cases.library import scan
+    from osler.catalogue import rule as known_rule
+
+    name = known_rule(rule).name
+    ids = [case.id for case in scan(casebook)[0] if name in case.rules]
+    if not ids:
+        raise UserError(f"no case shows {name}")
+    return ids
 
 
 def _chosen(ids: Sequence[str], casebook: Path | None, with_healthy: bool | None = None) -> list[Case | HealthyScript]:

@@ -224,8 +224,8 @@ def select(
 ) -> tuple[list[Case], list[HealthyScript]]:
     """The cases and healthy scripts that the patterns name.
 
-    A pattern is an id, a glob over ids (`*-overflow`), or the name of a rule; a healthy script is named by its id or by
-    `_healthy/<id>`.
+    A pattern is an id, a glob over ids (`*-overflow`), or the name of a rule: all its cases, unless a case has that id.
+    A healthy script is named by its id or by `_healthy/<id>`.
 
     Raises:
         CasebookError: a pattern names nothing; the line offers the closest ids.
@@ -234,7 +234,7 @@ def select(
     chosen_healthy: dict[str, HealthyScript] = {}
     lost: list[str] = []
     for pattern in patterns:
-        hits = [c for c in cases if fnmatch.fnmatchcase(c.id, pattern) or pattern in c.rules]
+        hits = [c for c in cases if fnmatch.fnmatchcase(c.id, pattern)] or [c for c in cases if pattern in c.rules]
         quiet = [h for h in healthy if _is_healthy(h, pattern)]
         chosen.update((c.id, c) for c in hits)
         chosen_healthy.update((h.id, h) for h in quiet)

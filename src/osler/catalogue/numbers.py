@@ -284,7 +284,7 @@ RULES: tuple[Rule, ...] = (
             "made them is known only for optimizers whose step osler saw; weights changed by hand are reported at "
             "their first use. " + _REPLAY
         ),
-        causes=("nonfinite-op",),
+        causes=(),
         links=(
             "https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html",
             "https://docs.pytorch.org/docs/stable/notes/serialization.html",
@@ -314,7 +314,7 @@ RULES: tuple[Rule, ...] = (
             "This is what remains when no more specific rule fits. An Inf that is meant (a mask of -inf, a minimum "
             "that starts at Inf) and never reaches a gradient is not reported. " + _REPLAY
         ),
-        causes=(),
+        causes=("nonfinite-parameter",),
         links=(
             "https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html",
             "https://docs.pytorch.org/docs/stable/notes/extending.html",

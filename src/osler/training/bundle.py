@@ -1,1 +1,468 @@
-"""The dump of a failing step (placeholder until the writer is in)."""
+"""The dump of a failing step, and repeating it from the dump in another process.
+
+A bundle is a folder with `step.json` and `tensors.safetensors`. It holds the step as a list of dispatched `aten`
+operations with their arguments, and the tensors that the step started from: inputs, targets, parameters, generator
+states. Repeating it interprets that list. Nothing in a bundle is code: an operation is a name that must be one of torch's
+own `aten` overloads, an argument is a number, a word from a short list, or a piece of a stored tensor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from osler.core.finding import Finding, Where
+from osler.core.jsonable import dumps, number
+from osler.core.report import NotChecked, Report
+from osler.training.classify import classify
+from osler.training.deep import DeepMode, Op, Operand
+from osler.training.frames import Line
+from osler.training.naming import Names
+from osler.training.origin import find
+from osler.training.replay import Replayed
+from osler.training.tape import Segment, tensors_in
+from osler.training.values import bad, describe, numeric
+
+FORMAT = 1
+_MAX_OPERATIONS = 200_000
+_MAX_JSON = 256 << 20
+
+
+class BundleError(ValueError):
+    """The file is no bundle that this version can repeat; the message says why."""
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+class BundleWriter:
+    """Listens to a replay and writes down what it ran."""
+
+    def __init__(self, segment: Segment, names: Names, max_mb: float) -> None:
+        self._segment = segment
+        self._names = names
+        self._max_bytes = int(max_mb * (1 << 20))
+        self._storages: dict[int, int] = {}
+        self._leaves: dict[int, tuple[torch.Tensor, str]] = {}
+        self._bytes = 0
+        self._ops: list[dict[str, Any]] = []
+        self._rng: dict[int, int] = {}
+        self._alive: list[torch.Tensor] = []
+        self._roles: dict[int, str] = {}
+        self.gave_up: str | None = None
+
+    def attach(self, deep: DeepMode) -> None:
+        """Listen to the operations of a replay."""
+        self._deep = deep
+        deep.before_each(self._before)
+        deep.listeners.append(self._after)
+        deep.passed.append(self._view)
+        for name, tensor in self._known_tensors():
+            if tensor.layout == torch.strided:
+                self._roles.setdefault(tensor.untyped_storage()._cdata, name)
+
+    def _known_tensors(self) -> list[tuple[str, torch.Tensor]]:
+        out: list[tuple[str, torch.Tensor]] = []
+        for entry in self._segment.entries:
+            if entry.root:
+                module = getattr(entry.fn, "_orig_mod", entry.fn)
+                out += [(f"parameter {n}", p) for n, p in module.named_parameters()]
+                out += [(f"buffer {n}", b) for n, b in module.named_buffers()]
+            for key, value in [*((str(i), v) for i, v in enumerate(entry.args)), *entry.kwargs.items()]:
+                out += [(f"argument {key} of {entry.name}", t) for t in tensors_in(value)]
+        return out
+
+    def _before(self, func: Any, args: Any, kwargs: Any) -> None:
+        if self.gave_up is None:
+            try:
+                self._pending = (self._encode(list(args)), self._encode(dict(kwargs)))
+            except BundleError as error:
+                self.gave_up = str(error)
+
+    def _after(self, func: Any, args: Any, kwargs: Any, output: Any, op: Op) -> None:
+        self._record(func, output, op)
+
+    def _view(self, func: Any, output: Any) -> None:
+        # A view makes no new memory: later operations name the memory itself.
+        return
+
+    def _record(self, func: Any, output: Any, op: Op) -> None:
+        if self.gave_up is not None:
+            return
+        if len(self._ops) >= _MAX_OPERATIONS:
+            self.gave_up = f"the step has more than {_MAX_OPERATIONS} operations"
+            return
+        made = [t for t in torch.utils._pytree.tree_leaves(output) if isinstance(t, torch.Tensor)]
+        results = []
+        for t in made:
+            self._alive.append(t.detach())
+            key = t.untyped_storage()._cdata if t.layout == torch.strided else None
+            if key is None:
+                self.gave_up = "the step makes sparse tensors"
+                return
+            results.append(self._storages.setdefault(key, len(self._storages)))
+        entry_rng = None
+        if op.entry is not None and op.entry.rng is not None and id(op.entry) not in self._rng:
+            self._rng[id(op.entry)] = len(self._rng)
+            entry_rng = self._rng[id(op.entry)]
+            self._leaves[-1 - entry_rng] = (op.entry.rng.cpu, f"rng.{entry_rng}")
+        record: dict[str, Any] = {
+            "op": f"{func._schema.name}.{func._overloadname}",
+            "args": self._pending[0],
+            "kwargs": self._pending[1],
+            "out": results,
+            "backward": op.backward,
+        }
+        if entry_rng is not None:
+            record["rng"] = entry_rng
+        if op.line is not None or (op.entry is not None and op.entry.line is not None):
+            record["line"] = list(op.line or op.entry.line)  # type: ignore[union-attr, arg-type]
+        for key, value in (("module", op.module), ("node", op.node), ("function", op.function)):
+            if value is not None:
+                record[key] = value
+        if op.forward is not None:
+            record["forward"] = op.forward.index
+        record["index"] = op.index
+        self._ops.append(record)
+
+    def _encode(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if value is None or isinstance(value, (bool, str)):
+            return value
+        if isinstance(value, int):
+            return value
+        if isinstance(value, float):
+            return {"f": value}
+        if isinstance(value, torch.dtype):
+            return {"dtype": str(value).removeprefix("torch.")}
+        if isinstance(value, torch.device):
+            return {"device": str(value)}
+        if isinstance(value, torch.layout):
+            return {"layout": str(value).removeprefix("torch.")}
+        if isinstance(value, torch.memory_format):
+            return {"memory_format": str(value).removeprefix("torch.")}
+        if isinstance(value, (list, tuple)):
+            return [self._encode(v) for v in value]
+        if isinstance(value, dict):
+            return {str(k): self._encode(v) for k, v in value.items()}
+        if isinstance(value, torch.Generator):
+            raise BundleError("the step uses a generator of its own")
+        raise BundleError(f"the step has an argument of type {type(value).__name__}")
+
+    def _tensor(self, t: torch.Tensor) -> dict[str, Any]:
+        if t.layout != torch.strided or t.is_quantized:
+            raise BundleError("the step has sparse or quantized tensors")
+        if t.is_conj() or t.is_neg():
+            raise BundleError("the step has lazily conjugated tensors")
+        storage = t.untyped_storage()
+        key = storage._cdata
+        if key not in self._storages:
+            self._storages[key] = len(self._storages)
+            self._alive.append(t.detach())
+            self._bytes += storage.nbytes()
+            if self._bytes > self._max_bytes:
+                raise BundleError(f"the step's inputs and parameters exceed dump.max_mb ({self._max_bytes >> 20} MiB)")
+            size = storage.nbytes() // t.element_size()
+            whole = torch.as_strided(t.detach(), (size,), (1,), 0)
+            self._leaves[self._storages[key]] = (whole.clone(), self._roles.get(key, ""))
+        return {
+            "s": self._storages[key],
+            "o": t.storage_offset(),
+            "z": list(t.shape),
+            "t": list(t.stride()),
+            "d": str(t.dtype).removeprefix("torch."),
+        }
+
+    def write(self, folder: Path, finding: Finding, result: Replayed, step: int) -> Path | None:
+        """Write the bundle; returns its folder.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        from safetensors.torch import save
+
+        path = folder / f"step-{step}-{os.getpid()}-{time.time_ns() % 1_000_000:06d}"
+        path.mkdir(mode=0o700, parents=True)
+        tensors: dict[str, torch.Tensor] = {}
+        roles: dict[str, str] = {}
+        if self.gave_up is None:
+            for place, (tensor, role) in self._leaves.items():
+                name = f"s{place}" if place >= 0 else role
+                tensors[name] = tensor.contiguous().cpu()
+                if role and place >= 0:
+                    roles[name] = role
+        else:
+            # Too large or too exotic to repeat: keep what a person would look at first.
+            for name, t in self._known_tensors():
+                if name.startswith("argument") and t.layout == torch.strided and t.numel() * t.element_size() < self._max_bytes // 8:
+                    tensors.setdefault(name.replace(" ", "_"), t.detach().contiguous().cpu().clone())
+        for i, value in enumerate(result.segment.losses):
+            tensors[f"loss.{i}"] = value.contiguous().cpu().clone()
+        content = {
+            "format": FORMAT,
+            "torch": torch.__version__,
+            "step": step,
+            "finding": finding.to_dict(),
+            "operations": self._ops if self.gave_up is None else [],
+            "gave_up": self.gave_up,
+            "roles": roles,
+            "losses": len(result.segment.losses),
+            "targets": [m.index for m in self._targets(result)],
+            "threads": torch.get_num_threads(),
+        }
+        _write(path / "tensors.safetensors", save(tensors))
+        _write(path / "step.json", dumps(content).encode("ascii"))
+        return path
+
+    def _targets(self, result: Replayed) -> list[Op]:
+        if result.origin is None:
+            return []
+        return [result.origin.spread or result.origin.op]
+
+
+def _write(path: Path, data: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+
+
+# --- repeating -------------------------------------------------------------------------------------------------------
+
+_DTYPES = {
+    str(v).removeprefix("torch."): v for v in vars(torch).values() if isinstance(v, torch.dtype)
+}  # fmt: skip
+_FORMATS = {
+    "contiguous_format": torch.contiguous_format,
+    "preserve_format": torch.preserve_format,
+    "channels_last": torch.channels_last,
+    "channels_last_3d": torch.channels_last_3d,
+}
+# Operations with effects beyond their tensors have no place in a training step.
+_REFUSED = frozenset({"aten::from_file", "aten::record_stream", "aten::_assert_async", "aten::_debug_has_internal_overlap"})
+
+
+class _Interpreter:
+    """Runs the operations of a bundle and keeps an `Op` for each."""
+
+    def __init__(self, content: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
+        self._content = content
+        self._tensors = tensors
+        self._storages: dict[int, torch.Tensor] = {}
+        self._makers: dict[int, Op] = {}
+        self.ops: dict[int, Op] = {}
+
+    def run(self) -> None:
+        """Interpret every operation.
+
+        Raises:
+            BundleError: the bundle asks for what it may not, or does not fit together.
+        """
+        operations = self._content["operations"]
+        if not isinstance(operations, list) or len(operations) > _MAX_OPERATIONS:
+            raise BundleError("its list of operations is malformed")
+        with torch.no_grad():
+            for record in operations:
+                if not isinstance(record, dict):
+                    raise BundleError("an operation is malformed")
+                self._one(record)
+
+    def _one(self, record: dict[str, Any]) -> None:
+        if "rng" in record:
+            state = self._tensors.get(f"rng.{record['rng']}")
+            if state is None or state.dtype != torch.uint8:
+                raise BundleError("a generator state is missing")
+            torch.default_generator.set_state(state)
+        overload = _overload(str(record.get("op")))
+        args, kwargs = self._decode(record.get("args")), self._decode(record.get("kwargs"))
+        if not isinstance(args, list) or not isinstance(kwargs, dict):
+            raise BundleError("an operation's arguments are malformed")
+        leaves = torch.utils._pytree.tree_leaves((args, kwargs))
+        operands = [t for t in leaves if isinstance(t, torch.Tensor) and numeric(t)]
+        inputs = [Operand(t, self._makers.get(t.untyped_storage()._cdata), bad(t)) for t in operands]
+        if overload._schema.is_mutable:
+            for operand in inputs:
+                operand.tensor = operand.tensor.clone()
+        try:
+            output = overload(*args, **kwargs)
+        except Exception as error:
+            raise BundleError(f"{record['op']} failed: {str(error).splitlines()[0] if str(error) else error!r}") from None
+        made = [t for t in torch.utils._pytree.tree_leaves(output) if isinstance(t, torch.Tensor)]
+        results = record.get("out")
+        if not isinstance(results, list) or len(results) != len(made):
+            raise BundleError(f"{record['op']} gave {len(made)} tensors, {results!r} were recorded")
+        op = Op(
+            int(record.get("index", len(self.ops))), overload._schema.name, bool(record.get("backward")), inputs, [],
+            [float(a) for a in leaves if isinstance(a, (int, float)) and not isinstance(a, bool)][:8],
+            _line(record.get("line")), record.get("module"), None, record.get("node"),
+            self.ops.get(int(record["forward"])) if "forward" in record else None, None, record.get("function"),
+            {k: v for k, v in kwargs.items() if k in ("correction", "unbiased", "p", "dim", "keepdim")},
+        )  # fmt: skip
+        for place, t in zip(results, made):
+            self._storages[int(place)] = t
+            if numeric(t):
+                op.outputs.append(Operand(t, op, bad(t)))
+                self._makers[t.untyped_storage()._cdata] = op
+        self.ops[op.index] = op
+
+    def _decode(self, value: Any) -> Any:
+        if value is None or isinstance(value, (bool, int, str)):
+            return value
+        if isinstance(value, list):
+            return [self._decode(v) for v in value]
+        if not isinstance(value, dict):
+            raise BundleError("an argument is malformed")
+        if set(value) == {"s", "o", "z", "t", "d"}:
+            return self._piece(value)
+        if set(value) == {"f"}:
+            return number(value["f"])
+        if set(value) == {"dtype"} and value["dtype"] in _DTYPES:
+            return _DTYPES[value["dtype"]]
+        if set(value) == {"device"}:
+            # What ran on a GPU is repeated on the CPU: the same operations, other rounding.
+            return torch.device("cpu")
+        if set(value) == {"layout"}:
+            return torch.strided
+        if set(value) == {"memory_format"} and value["memory_format"] in _FORMATS:
+            return _FORMATS[value["memory_format"]]
+        return {str(k): self._decode(v) for k, v in value.items()}
+
+    def _piece(self, value: dict[str, Any]) -> torch.Tensor:
+        place, dtype = value["s"], _DTYPES.get(value["d"])
+        size, stride, offset = value["z"], value["t"], value["o"]
+        numbers = [place, offset, *size, *stride]
+        if dtype is None or not all(isinstance(n, int) and n >= 0 for n in numbers) or len(size) != len(stride):
+            raise BundleError("a tensor is malformed")
+        base = self._storages.get(place)
+        if base is None:
+            base = self._tensors.get(f"s{place}")
+            if base is None:
+                raise BundleError(f"tensor {place} is missing")
+            self._storages[place] = base
+        if base.dtype != dtype:
+            raise BundleError("a tensor is read under two dtypes")
+        last = offset + sum((n - 1) * s for n, s in zip(size, stride)) if all(size) else offset
+        if (last + 1) * base.element_size() > base.untyped_storage().nbytes() and all(size):
+            raise BundleError("a tensor reaches beyond its memory")
+        return torch.as_strided(base, size, stride, offset)
+
+
+def _overload(name: str) -> Any:
+    qualified, _, overload = name.rpartition(".")
+    namespace, _, op = qualified.partition("::")
+    if namespace != "aten" or not op.isidentifier() or not (overload.isidentifier() or overload == "default"):
+        raise BundleError(f"{name[:60]!r} is not an aten operation")
+    if qualified in _REFUSED:
+        raise BundleError(f"{qualified} is refused")
+    packet = getattr(torch.ops.aten, op, None)
+    found = getattr(packet, overload or "default", None)
+    if found is None:
+        raise BundleError(f"torch {torch.__version__} has no operation {name}")
+    return found
+
+
+def _line(value: Any) -> Line | None:
+    if isinstance(value, list) and len(value) == 3 and isinstance(value[1], int):
+        return Line(str(value[0]), value[1], str(value[2]))
+    return None
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """The content of a bundle, nothing of it executed.
+
+    Raises:
+        OSError: a file cannot be read.
+        BundleError: it is no bundle.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    if path.is_file():
+        path = path.parent
+    file = path / "step.json"
+    if not file.is_file():
+        raise BundleError(f"{path} is no bundle: it has no step.json")
+    if file.stat().st_size > _MAX_JSON:
+        raise BundleError(f"{file} is larger than {_MAX_JSON >> 20} MiB")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise BundleError(f"{file} is not JSON: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise BundleError(f"{file} is not of format {FORMAT}")
+    try:
+        tensors = load((path / "tensors.safetensors").read_bytes())
+    except SafetensorError as error:
+        raise BundleError(f"{path / 'tensors.safetensors'} is damaged: {error}") from None
+    return content, tensors
+
+
+def replay_bundle(path: Path | str) -> Report:
+    """Repeat the step of a bundle and look for the origin again.
+
+    Returns:
+        A report of one finding: the recorded one when the same operation goes bad again (`confirmed` as recorded),
+        else what was found instead. `subject["same_cause"]` says which.
+
+    Raises:
+        OSError: a file cannot be read.
+        BundleError: it is no bundle, or it cannot be repeated here.
+    """
+    path = Path(path)
+    content, tensors = read(path)
+    try:
+        finding = Finding.from_dict(content["finding"])
+    except (KeyError, ValueError, TypeError) as error:
+        raise BundleError(f"its finding is malformed: {error}") from None
+    report = Report({"kind": "replay", "command": ["osler", "replay", str(path)], "step": content.get("step")})
+    if not content.get("operations"):
+        report.findings.append(finding)
+        report.subject["same_cause"] = None
+        why = content.get("gave_up") or "the step was not recorded"
+        report.not_checked.append(NotChecked("repeating the step", str(why), is_rule=False))
+        return report
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    interpreter = _Interpreter(content, tensors)
+    try:
+        if isinstance(content.get("threads"), int) and 0 < content["threads"] <= 256:
+            torch.set_num_threads(content["threads"])  # the order of sums depends on it
+        interpreter.run()
+    finally:
+        torch.set_rng_state(state)
+        torch.set_num_threads(threads)
+    targets = [interpreter.ops[i] for i in content.get("targets", []) if i in interpreter.ops]
+    origin = find(targets)
+    report.environment = {"torch": torch.__version__, "recorded_with": content.get("torch")}
+    if origin is None:
+        report.subject["same_cause"] = False
+        report.notes.append("the step was repeated and no number went bad; it was recorded with torch " + str(content.get("torch")))
+        return report
+    if origin.leaf is not None:
+        same = finding.rule in ("nonfinite-input", "nonfinite-parameter")
+        rule = finding.rule if same else "nonfinite-input"
+        facts: dict[str, object] = {"tensor": describe(origin.leaf.tensor)}
+    else:
+        verdict = classify(origin)
+        rule, same = verdict.rule, verdict.rule == finding.rule
+        facts = {"operation": origin.op.name, **verdict.facts}
+    report.subject["same_cause"] = same
+    report.subject["operations"] = len(interpreter.ops)
+    if same:
+        report.findings.append(finding)
+        report.notes.append(f"repeated {len(interpreter.ops)} operations: the same cause")
+    else:
+        line = origin.op.line
+        where = Where(file=line.file, line=line.line, function=line.function) if line else Where()
+        report.findings.append(
+            Finding(
+                rule, finding.severity, finding.confidence,
+                f"Repeating the step, {origin.op.name} goes bad first; {finding.rule} was recorded.", where, facts,
+            )  # fmt: skip
+        )
+    return report

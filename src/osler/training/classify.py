@@ -38,6 +38,7 @@ _NORMALISE = frozenset(
     ["native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update", "cudnn_batch_norm", "batch_norm"]
 )
 _HALF = (torch.float16, torch.bfloat16)
+_PRODUCTS = frozenset("mm addmm bmm baddbmm convolution linear mv dot matmul _addmm_activation mkldnn_convolution".split())
 _HALF_FREE = frozenset(["_to_copy", "copy_", "to"])
 
 
@@ -208,8 +209,10 @@ def _exponential(op: Op, forward: Op, name: str) -> Verdict | None:
 
 def _half(op: Op, forward: Op, name: str) -> Verdict | None:
     outputs = [o for o in op.outputs if o.bad]
-    if not outputs or outputs[0].tensor.dtype not in _HALF or not op.makes_inf:
+    if not outputs or outputs[0].tensor.dtype not in _HALF or not op.clean_inputs:
         return None
+    if not op.makes_inf and name not in _PRODUCTS:
+        return None  # sums of products may meet +Inf and -Inf before the result is written
     dtype = outputs[0].tensor.dtype
     largest = torch.finfo(dtype).max
     facts: dict[str, object] = {"dtype": str(dtype).removeprefix("torch."), "limit": largest}

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from osler.training import private
-from osler.training.frames import Line, is_user, line_of
+from osler.training.frames import Line, is_user, line_of, user_frame
 from osler.training.tape import Entry
 from osler.training.values import Bad, bad, numeric
 
@@ -101,7 +101,7 @@ class CallCounter(TorchFunctionMode):
         super().__init__()
         self.calls = 0
         self.current: tuple[int, str] | None = None
-        self.guard_at: int | None = None
+        self.guard_at: tuple[str, Line | None, int] | None = None
         self.guard: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -110,11 +110,20 @@ class CallCounter(TorchFunctionMode):
         before = self.current
         self.current = (number, str(getattr(func, "__name__", "")))
         try:
-            if number == self.guard_at and self.guard is not None:
+            if self.guard is not None and self._guarded(number, self.current[1]):
                 return self.guard(func, args, kwargs or {})
             return func(*args, **(kwargs or {}))
         finally:
             self.current = before
+
+
+    def _guarded(self, number: int, name: str) -> bool:
+        """Whether this call stands at the guarded line (a mend there is run by every layer that shares the code)."""
+        if self.guard_at is None or name != self.guard_at[0]:
+            return False
+        if self.guard_at[1] is None:
+            return number == self.guard_at[2]
+        return line_of(user_frame(sys._getframe(2))) == self.guard_at[1] or number == self.guard_at[2]
 
 
 class DeepMode(TorchDispatchMode):
@@ -127,6 +136,7 @@ class DeepMode(TorchDispatchMode):
         self.modules: list[str] = []
         self.entry: Entry | None = None
         self.listeners: list[Callable[[Any, Any, Any, Any, Op], None]] = []
+        self.passed: list[Callable[[Any, Any], None]] = []
         self._before: list[Callable[[Any, Any, Any], None]] = []
         self._stop_at = stop_at
         self._counter = counter
@@ -167,6 +177,8 @@ class DeepMode(TorchDispatchMode):
                 self._forget(t)
         elif made and all(_storage(t) in known for t in made):
             self._link(sequence, None)
+            for passed in self.passed:
+                passed(func, output)
             return output  # a view: same memory, same maker
         op = Op(
             len(self.ops),

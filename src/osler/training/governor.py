@@ -62,6 +62,11 @@ class Governor:
         room = max(room, 0.1 * self.allowance(self.costs.step))
         return max(1, min(1000, math.ceil(self.costs.tape / max(room, 1.0))))
 
+    @property
+    def whole(self) -> bool:
+        """Whether the step under way is recorded from its very beginning, not only from its first forward."""
+        return self._unlimited or self.steps < self._budget.full_steps or self._burst > 0
+
     def allowance(self, step_ns: float) -> float:
         """Nanoseconds that watching may take of a step that takes `step_ns` by itself."""
         b = self._budget

@@ -140,6 +140,8 @@ def guard_for(rule: str, function: str | None) -> Call | None:
     function = (function or "").rstrip("_") or function
     if rule == "nonfinite-op":
         return _BY_FUNCTION.get(function or "")
+    if rule == "all-masked-softmax" and function not in ("softmax", "log_softmax"):
+        return None  # inside a composed function (attention) the scores are out of reach
     if rule == "half-overflow":
         return _half if function in _CASTS else None
     return _GUARDS.get(rule)

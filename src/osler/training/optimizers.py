@@ -54,6 +54,7 @@ class OptimizerWatch:
         self.history: deque[StepRecord] = deque(maxlen=256)
         self.parameters: list[torch.Tensor] = []
         self._group_sizes: list[int] = []
+        self._versions: tuple[int, int] | None = None
         self.refresh(optimizer)
 
     @property
@@ -77,6 +78,17 @@ class OptimizerWatch:
         if isinstance(value, torch.Tensor):
             return float(value) if value.device.type == "cpu" else math.nan
         return float(value)
+
+    def stepped(self) -> None:
+        """The optimizer has just written to its parameters."""
+        if self.parameters:
+            self._versions = (self.parameters[0]._version, self.parameters[-1]._version)
+
+    def written_since_step(self) -> bool:
+        """Whether something else has written to the first or the last parameter since the last step."""
+        if self._versions is None or not self.parameters:
+            return False
+        return self._versions != (self.parameters[0]._version, self.parameters[-1]._version)
 
     def names(self, names: Names) -> list[str]:
         """Names of the parameters, in order."""

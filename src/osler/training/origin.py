@@ -14,38 +14,8 @@ from osler.training.deep import Op, Operand
 
 # Operations that write a constant or choose between tensors: an infinity coming out of them was put in on purpose.
 _ON_PURPOSE = frozenset(
-    [
-        "masked_fill",
-        "masked_fill_",
-        "fill_",
-        "full",
-        "full_like",
-        "where",
-        "index_fill",
-        "index_fill_",
-        "index_put",
-        "index_put_",
-        "scalar_tensor",
-        "lift_fresh",
-        "copy_",
-        "clone",
-        "_to_copy",
-        "masked_scatter",
-        "masked_scatter_",
-        "triu",
-        "tril",
-        "cat",
-        "stack",
-        "zero_",
-        "slice_scatter",
-        "select_scatter",
-        "new_full",
-        "constant_pad_nd",
-        "index_select",
-        "gather",
-        "index",
-        "max_pool2d_with_indices",
-    ]
+    "masked_fill masked_fill_ fill_ full full_like new_full where index_fill index_fill_ index_put index_put_ scalar_tensor "
+    "lift_fresh masked_scatter masked_scatter_ constant_pad_nd".split()  # fmt: skip
 )
 
 

@@ -93,7 +93,7 @@ class Recorder:
 
     def closed(self) -> bool:
         """Whether nothing is to be recorded at this moment."""
-        return self.dead or self.replaying or self.in_backward > 0 or self.in_root
+        return self.dead or self.replaying or self.in_backward > 0 or self.in_root or self.in_scaler > 0
 
     def elsewhere(self) -> bool:
         """Whether this is not the thread that is watched."""
@@ -375,6 +375,7 @@ class Recorder:
         began = _now()
         self.in_step = max(0, self.in_step - 1)
         watch = self.watch_of(optimizer)
+        watch.stepped()
         if self._weights_before is not None:
             self._measure_updates(watch)
         if not self.in_scaler:
@@ -403,6 +404,8 @@ class Recorder:
             now - self._last_step_end, self._always, self._taping + operations * self._op_cost, self._looking
         )
         self._always = self._taping = self._looking = 0
+        if self.governor.whole and not self.dead:
+            self.mode.push()
         self._last_step_end = _now()
         if watch.steps in (16, 64) or watch.steps % 256 == 0:
             self.sink.overhead(self.governor.figures())
@@ -449,10 +452,10 @@ class Recorder:
         self.skips = self.skips + 1 if found_inf else 0
         watch = next(reversed(self.optimizers.values()), None)
         if unscaled_bad or (loss_bad and self.unscaled_loss is None):
-            self.guarded("replaying the step", lambda: self.trip("scaled loss", watch))
+            self.guarded("replaying the step", lambda: self.trip("scaled loss", watch, done=True))
         elif self.skips >= self.settings.numbers.scaler_skips:
             self.skips = 0
-            self.guarded("replaying the step", lambda: self.trip("scaled gradients", watch))
+            self.guarded("replaying the step", lambda: self.trip("scaled gradients", watch, done=True))
         self.tape.clear()
         self.unscaled_loss = None
 
@@ -460,11 +463,17 @@ class Recorder:
 
     # --- trips and findings
 
-    def trip(self, kind: str, watch: OptimizerWatch | None) -> None:
-        """A number has gone bad: replay what is held and say what was found."""
+    def trip(self, kind: str, watch: OptimizerWatch | None, done: bool = False) -> None:
+        """A number has gone bad: replay what is held and say what was found.
+
+        Args:
+            kind: what gave it away.
+            watch: the optimizer whose step it is.
+            done: the step has been counted already (a scaler's update comes after it).
+        """
         if self.replaying:
             return
-        step = watch.steps if watch is not None else self.step
+        step = max(0, watch.steps - done) if watch is not None else self.step
         self.trips += 1
         if self.trips > 1 and self._seen_again(step):
             if self.trips > self.settings.numbers.max_replays:

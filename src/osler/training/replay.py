@@ -76,6 +76,10 @@ class Replayed:
     deep: DeepMode | None = None
 
 
+class _Unrepeatable(RuntimeError):
+    """Running the step again would change the user's tensors or start from what is no longer there."""
+
+
 def roots_of(segment: Segment) -> list[torch.nn.Module]:
     """The root modules that a segment calls, each once."""
     found: dict[int, torch.nn.Module] = {}
@@ -121,6 +125,8 @@ def replay(
     mutated = [e.name for e in segment.entries if e.versions and e.versions != _versions_now(e)]
     try:
         _look(segment, names, more, result, recorder)
+    except _Unrepeatable as error:
+        result.why_not = str(error)
     except Exception as error:
         result.why_not = (
             f"running it again raised {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
@@ -145,6 +151,9 @@ def _look(
     segment: Segment, names: Mapping[int, str], more: Sequence[torch.Tensor], result: Replayed, recorder: Any
 ) -> None:
     roots = roots_of(segment)
+    for entry in segment.entries:
+        if any(t.grad_fn is not None for t in tensors_in((entry.args, entry.kwargs))):
+            raise _Unrepeatable(f"an input of {entry.name} was computed before the recording began")
     counter = CallCounter()
     deep = DeepMode(stop_at=run_again.__code__, counter=counter)
     result.deep = deep
@@ -234,8 +243,10 @@ def run_again(
                 args, kwargs = map_refs(entry.args, value), map_refs(entry.kwargs, value)
                 if swap is not None:
                     args, kwargs = _swapped(args, *swap), _swapped(kwargs, *swap)
+                if entry.in_place and entry.args and isinstance(entry.args[0], torch.Tensor):
+                    raise _Unrepeatable(f"{entry.name} changed an input of the step in place")
                 made = plain(entry.fn)(*args, **kwargs)
-            outputs.append(list(tensors_in(made)))
+            outputs.append([args[0]] if entry.name == "__setitem__" else list(tensors_in(made)))
             for ref, name in segment.names.items():
                 if ref.entry == i and tag_names is not None and ref.output < len(outputs[i]):
                     tag_names[outputs[i][ref.output].untyped_storage()._cdata] = name
@@ -300,7 +311,8 @@ def _with_guard(segment: Segment, more: Sequence[torch.Tensor], result: Replayed
         guard = None
     elif guard is None or verdict.op.call is None:
         return None
-    counter.guard, counter.guard_at = guard, verdict.op.call
+    if guard is not None and verdict.op.call is not None:
+        counter.guard, counter.guard_at = guard, (verdict.op.function or "", verdict.op.line, verdict.op.call)
     return _vanishes(segment, more, counter, full_precision=full_precision)
 
 

@@ -23,6 +23,7 @@ class SeriesWriter:
 
     def rename(self, number: int) -> None:
         """The names of an optimizer's parameters may have changed."""
+        self._flush_columns(number)
         self._rows.pop(number, None)
 
     def step(

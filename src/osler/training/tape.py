@@ -11,6 +11,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
@@ -48,11 +49,18 @@ _RANDOM = frozenset(
         "multi_head_attention_forward",
     ]
 )
+# Attributes of a tensor that are computed from it and belong to its graph.
+_DERIVED = frozenset(("T", "mT", "H", "mH", "real", "imag"))
+# Outside the graph, these only choose or carry numbers made elsewhere.
+_MOVES = frozenset(
+    "__getitem__ to cuda cpu float double half long type view reshape flatten squeeze unsqueeze permute transpose expand "
+    "cat stack split chunk unbind index_select gather contiguous clone T zeros_like ones_like full_like narrow select "
+    "repeat expand_as view_as __get__ _amp_update_scale_".split()
+)
 # Functions that are no part of a computation that could be repeated.
 _PASSED_OVER = frozenset(
     [
         "backward",
-        "__get__",
         "__set__",
         "requires_grad_",
         "item",
@@ -78,6 +86,13 @@ _PASSED_OVER = frozenset(
         "zero_grad",
     ]
 )
+
+
+_SMALL = 1 << 14  # elements; larger tensors outside the graph are kept as they are, not as the calls that made them
+
+
+def _in_place(name: str) -> bool:
+    return (name.endswith("_") and not name.endswith("__")) or name.startswith("__i") and name not in ("__invert__", "__iter__")
 
 
 class Ref(NamedTuple):
@@ -148,6 +163,11 @@ class Entry:
     root: bool
     training: bool = True
     autocast: Autocast | None = None
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the call writes to its first argument."""
+        return not self.root and _in_place(str(getattr(self.fn, "__name__", ""))) or self.name == "__setitem__"
 
     @property
     def name(self) -> str:
@@ -239,23 +259,51 @@ class Tape:
         self.overflowed = False
         self.let_go = 0
         self.recorded = 0
+        self._made: dict[int, weakref.ref[torch.Tensor]] = {}
 
     def clear(self) -> None:
-        """Forget everything (after an optimizer step)."""
-        self.entries.clear()
+        """Let go of the segments (after an optimizer step), and of the entries that no one holds a result of. The others
+        stay: a generator's output is used again after the discriminator's step."""
         self.segments.clear()
+        self.sweep()
+        self._made = {key: ref for key, ref in self._made.items() if ref() is not None}
         self.overflowed = False
 
     def add(self, entry: Entry) -> None:
-        """Keep an entry; past the cap the tape gives up on this backward pass."""
+        """Keep an entry; past the cap the oldest quarter goes, and what they made counts as given."""
         self.recorded += 1
         if len(self.entries) >= self.max_entries:
             self.sweep()
             if len(self.entries) >= self.max_entries:
-                self.entries.clear()
+                del self.entries[: self.max_entries // 4]
                 self.overflowed = True
-                return
         self.entries.append(entry)
+
+    def call(self, func: Any, name: str, args: Any, kwargs: Any, frame: FrameType) -> Any:
+        """Call a torch function and keep the call if it can matter."""
+        rng = rng_now() if name in _RANDOM else None
+        versions = versions_of(args)
+        output = func(*args, **kwargs)
+        if name == "__setitem__":
+            output_tensors = [args[0]]
+        elif type(output) is torch.Tensor:
+            output_tensors = [output]
+        else:
+            output_tensors = list(tensors_in(output))
+        if not output_tensors:
+            return output
+        if not any(t.requires_grad for t in output_tensors):
+            first = output_tensors[0]
+            if name in _MOVES or not first.is_floating_point() or first.numel() > _SMALL:
+                return output
+            if _in_place(name) and id(args[0]) not in self._made:
+                return output  # the step's own input, already changed: it is held as it is now
+        where = user_frame(frame)
+        line = None if where is None else Line(where.f_code.co_filename, where.f_lineno, where.f_code.co_name)
+        weak = [weakref.ref(t) for t in output_tensors]
+        self._made.update((id(t), ref) for t, ref in zip(output_tensors, weak))
+        self.add(Entry(func, args, kwargs, weak, line, rng, versions, False, True, autocast_now()))
+        return output
 
     def sweep(self) -> None:
         """Drop entries whose results nobody holds any more: a forward under grad mode that no backward follows must be
@@ -283,6 +331,8 @@ class Tape:
         names: dict[Ref, str] = {}
 
         def to_ref(tensor: torch.Tensor) -> Any:
+            if tensor.is_leaf and tensor.requires_grad:
+                return tensor  # made by a call, then declared an input of the graph by requires_grad_()
             return makers.get(id(tensor), tensor)
 
         for i, entry in enumerate(self.entries):
@@ -349,7 +399,8 @@ class Tape:
 
 
 class TapeMode(TorchFunctionMode):
-    """Puts every differentiable torch function called outside modules on the tape."""
+    """Puts the torch functions called outside modules on the tape: all that belong to the graph, and those on small
+    tensors outside it (targets, weights, statistics), where many a bad number is born."""
 
     def __init__(self, tape: Tape, closed: Callable[[], bool]) -> None:
         """`closed()` says that nothing is to be recorded now."""
@@ -362,21 +413,6 @@ class TapeMode(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in _PASSED_OVER or not torch.is_grad_enabled() or self._closed():
             return func(*args, **kwargs)
-        rng = rng_now() if name in _RANDOM else None
-        versions = versions_of(args)
-        output = func(*args, **kwargs)
-        if type(output) is torch.Tensor:
-            if not output.requires_grad:
-                return output
-            weak = [weakref.ref(output)]
-        else:
-            made = list(tensors_in(output))
-            if not any(t.requires_grad for t in made):
-                return output
-            weak = [weakref.ref(t) for t in made]
-        frame = user_frame(sys._getframe(1))
-        line = None if frame is None else Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
-        self._tape.add(
-            Entry(func, args, kwargs, weak, line, rng, versions, False, True, autocast_now())
-        )  # fmt: skip
-        return output
+        if name == "__get__" and getattr(getattr(func, "__self__", None), "__name__", "") not in _DERIVED:
+            return func(*args, **kwargs)
+        return self._tape.call(func, name, args, kwargs, sys._getframe(1))

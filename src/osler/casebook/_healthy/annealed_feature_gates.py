@@ -33,9 +33,7 @@ y = torch.tensor(cancer.target)
 order = torch.randperm(len(y))
 train, test = order[:430], order[430:]
 model = Gated(50)
-optimizer = torch.optim.Adam(
-    [{"params": model.net.parameters(), "lr": 3e-3}, {"params": [model.logit], "lr": 3e-2}]
-)
+optimizer = torch.optim.Adam([{"params": model.net.parameters(), "lr": 3e-3}, {"params": [model.logit], "lr": 3e-2}])
 for step in range(240):
     model.temperature = max(0.05, 1.0 - step / 200)
     rows = train[torch.randint(len(train), (64,))]
@@ -44,7 +42,9 @@ for step in range(240):
     loss.backward()
     optimizer.step()
     if step % 40 == 0:
-        print(f"step {step}: {loss.item():.4f}, temperature {model.temperature:.2f}, gates {model.gate.sum().item():.1f}")
+        print(
+            f"step {step}: {loss.item():.4f}, temperature {model.temperature:.2f}, gates {model.gate.sum().item():.1f}"
+        )
 with torch.no_grad():
     accuracy = (model(x[test]).argmax(1) == y[test]).float().mean().item()
     real, noise = model.gate[:30].sum().item(), model.gate[30:].sum().item()

@@ -1,4 +1,6 @@
-"""A deep autoencoder with a three-dimensional bottleneck; its output is a sigmoid whose targets really are 0 and 1."""
+"""A deep autoencoder with a three-dimensional bottleneck; its output is a sigmoid whose targets really are 0 and
+1.
+"""
 
 from __future__ import annotations
 

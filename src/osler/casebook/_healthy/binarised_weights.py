@@ -1,4 +1,6 @@
-"""A network with binary weights: sign() forward, identity backward (BinaryConnect), real weights clipped after each step."""
+"""A network with binary weights: sign() forward, identity backward (BinaryConnect), real weights clipped after
+each step.
+"""
 
 from __future__ import annotations
 

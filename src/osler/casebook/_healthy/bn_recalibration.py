@@ -1,4 +1,6 @@
-"""After training, BatchNorm statistics are estimated anew: train mode under no_grad, forward passes without a backward."""
+"""After training, BatchNorm statistics are estimated anew: train mode under no_grad, forward passes without a
+backward.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,13 @@ y = torch.tensor(digits.target)
 order = torch.randperm(len(y))
 train, test = order[:1440], order[1440:]
 model = nn.Sequential(
-    nn.Linear(64, 96), nn.BatchNorm1d(96), nn.ReLU(), nn.Linear(96, 48), nn.BatchNorm1d(48), nn.ReLU(), nn.Linear(48, 10)
+    nn.Linear(64, 96),
+    nn.BatchNorm1d(96),
+    nn.ReLU(),
+    nn.Linear(96, 48),
+    nn.BatchNorm1d(48),
+    nn.ReLU(),
+    nn.Linear(48, 10),
 )
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 for epoch in range(4):

@@ -1,4 +1,6 @@
-"""Five networks in a plain list, each on its own bootstrap sample, trained by one optimizer over all their parameters."""
+"""Five networks in a plain list, each on its own bootstrap sample, trained by one optimizer over all their
+parameters.
+"""
 
 from __future__ import annotations
 

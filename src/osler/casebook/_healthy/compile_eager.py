@@ -24,7 +24,13 @@ def main() -> None:
     train, test = order[:1440], order[1440:]
 
     model = nn.Sequential(
-        nn.Linear(64, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Dropout(0.2), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10)
+        nn.Linear(64, 128),
+        nn.BatchNorm1d(128),
+        nn.ReLU(),
+        nn.Dropout(0.2),
+        nn.Linear(128, 64),
+        nn.ReLU(),
+        nn.Linear(64, 10),
     )
     compiled = torch.compile(model, backend="eager")
     optimizer = torch.optim.AdamW(compiled.parameters(), lr=3e-3)

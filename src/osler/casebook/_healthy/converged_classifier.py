@@ -1,4 +1,6 @@
-"""Trained until it is sure: zero and one are easy to tell apart, so the sigmoid ends near 0 and 1 and gradients get tiny."""
+"""Trained until it is sure: zero and one are easy to tell apart, so the sigmoid ends near 0 and 1 and gradients
+get tiny.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Strips of two to four digits read by a convolution and CTC: log-probabilities of -inf and clean zeros inside the loss."""
+"""Strips of two to four digits read by a convolution and CTC: log-probabilities of -inf and clean zeros inside the
+loss.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""An own optimizer class (Lion, Chen et al. 2023): sign updates of one size for every weight, whatever its gradient."""
+"""An own optimizer class (Lion, Chen et al. 2023): sign updates of one size for every weight, whatever its
+gradient.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""DataLoader workers started with "spawn": the data set travels by pickle and the script is imported again in them."""
+"""DataLoader workers started with "spawn": the data set travels by pickle and the script is imported again in
+them.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,12 @@ def main() -> None:
     torch.set_num_threads(1)
     loader = DataLoader(NoisySines(1, 3200), batch_size=32, num_workers=2, multiprocessing_context="spawn")
     model = nn.Sequential(
-        nn.Conv1d(1, 16, 9, stride=2), nn.ReLU(), nn.Conv1d(16, 16, 9, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(160, 3)
+        nn.Conv1d(1, 16, 9, stride=2),
+        nn.ReLU(),
+        nn.Conv1d(16, 16, 9, stride=2),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(160, 3),
     )
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for step, (waves, labels) in enumerate(loader):

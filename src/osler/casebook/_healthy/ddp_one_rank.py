@@ -44,9 +44,9 @@ def main() -> None:
         parallel = DistributedDataParallel(model)
         data = TensorDataset(x[train], y[train])
         sampler = DistributedSampler(data, shuffle=True)
-        loader = DataLoader(data, batch_size=60, sampler=sampler)
+        loader = DataLoader(data, batch_size=40, sampler=sampler)
         optimizer = torch.optim.AdamW(parallel.parameters(), lr=3e-3)
-        for epoch in range(4):
+        for epoch in range(5):
             sampler.set_epoch(epoch)
             for i, (xb, yb) in enumerate(loader):
                 last = i % 2 == 1 or i == len(loader) - 1

@@ -1,4 +1,6 @@
-"""Early exits after every stage. A plain list repeats the registered stages for iteration; one parameter is constant on purpose."""
+"""Early exits after every stage. A plain list repeats the registered stages for iteration; one parameter is
+constant on purpose.
+"""
 
 from __future__ import annotations
 

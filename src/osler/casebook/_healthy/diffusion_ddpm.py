@@ -1,4 +1,6 @@
-"""A small denoising diffusion model with an EMA copy: the loss plateaus at the noise it cannot know, which is no fault."""
+"""A small denoising diffusion model with an EMA copy: the loss plateaus at the noise it cannot know, which is no
+fault.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ class Denoiser(nn.Module):
         super().__init__()
         self.time = nn.Embedding(STEPS, 32)
         self.inner = nn.Linear(64 + 32, width)
-        self.blocks = nn.ModuleList(nn.Sequential(nn.LayerNorm(width), nn.Linear(width, width), nn.SiLU()) for _ in range(2))
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.LayerNorm(width), nn.Linear(width, width), nn.SiLU()) for _ in range(2)
+        )
         self.out = nn.Linear(width, 64)
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
@@ -64,5 +68,7 @@ with torch.inference_mode():
             x = x + beta[t].sqrt() * torch.randn_like(x)
 distance = (x.mean(0) - data.mean(0)).norm().item()
 end = sum(losses[-20:]) / 20
-print(f"loss {losses[0]:.3f} -> {end:.3f}; distance of the mean image {distance:.2f} (of noise {data.mean(0).norm():.2f})")
+print(
+    f"loss {losses[0]:.3f} -> {end:.3f}; distance of the mean image {distance:.2f} (of noise {data.mean(0).norm():.2f})"
+)
 assert end < 0.4 and distance < 0.4 * data.mean(0).norm(), (end, distance)

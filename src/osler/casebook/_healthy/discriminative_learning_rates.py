@@ -1,4 +1,6 @@
-"""Fine-tuning with a learning rate of 1e-6 for a good backbone and 1e-2 for the new head: tiny updates, on purpose."""
+"""Fine-tuning with a learning rate of 1e-6 for a good backbone and 1e-2 for the new head: tiny updates, on
+purpose.
+"""
 
 from __future__ import annotations
 

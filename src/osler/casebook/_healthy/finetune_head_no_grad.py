@@ -1,4 +1,6 @@
-"""Linear probing: the backbone runs under no_grad and is in no optimizer, though its parameters still require grad."""
+"""Linear probing: the backbone runs under no_grad and is in no optimizer, though its parameters still require
+grad.
+"""
 
 from __future__ import annotations
 

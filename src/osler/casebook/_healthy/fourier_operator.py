@@ -1,4 +1,6 @@
-"""A one-dimensional Fourier neural operator with complex weights: it learns to diffuse a random profile (heat equation)."""
+"""A one-dimensional Fourier neural operator with complex weights: it learns to diffuse a random profile (heat
+equation).
+"""
 
 from __future__ import annotations
 

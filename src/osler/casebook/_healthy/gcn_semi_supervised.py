@@ -1,4 +1,6 @@
-"""A graph network on the digits' nearest-neighbour graph: 60 labelled nodes, full batch, a sparse adjacency matrix."""
+"""A graph network on the digits' nearest-neighbour graph: 60 labelled nodes, full batch, a sparse adjacency
+matrix.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Gradients set to None by hand, no zero_grad anywhere; evaluation after every epoch with best-weights bookkeeping."""
+"""Gradients set to None by hand, no zero_grad anywhere; evaluation after every epoch with best-weights
+bookkeeping.
+"""
 
 from __future__ import annotations
 

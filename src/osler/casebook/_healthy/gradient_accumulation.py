@@ -1,4 +1,6 @@
-"""Four micro-batches an optimizer step, scaled by what the step really holds, with the incomplete last group applied too."""
+"""Four micro-batches an optimizer step, scaled by what the step really holds, with the incomplete last group
+applied too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A classifier regularised by the squared norm of its input gradient (double backpropagation, Drucker & LeCun 1992)."""
+"""A classifier regularised by the squared norm of its input gradient (double backpropagation, Drucker & LeCun
+1992).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""PCGrad (Yu et al. 2020): gradients of two tasks by autograd.grad, conflicts projected out, `.grad` written by hand."""
+"""PCGrad (Yu et al. 2020): gradients of two tasks by autograd.grad, conflicts projected out, `.grad` written by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,10 @@ def main() -> None:
         print(f"epoch {epoch}: {losses[0].item():.4f} {losses[1].item():.4f}, conflicts {conflicts}")
     with torch.no_grad():
         digit, parity = model(x[test])
-    scores = [(digit.argmax(1) == y[test]).float().mean().item(), (parity.argmax(1) == y[test] % 2).float().mean().item()]
+    scores = [
+        (digit.argmax(1) == y[test]).float().mean().item(),
+        (parity.argmax(1) == y[test] % 2).float().mean().item(),
+    ]
     print(f"accuracy: digit {scores[0]:.3f}, parity {scores[1]:.3f}")
     assert min(scores) >= 0.88, scores
 

@@ -1,4 +1,6 @@
-"""No training: a classifier set up from class means is evaluated under inference_mode, with top-k and a confusion matrix."""
+"""No training: a classifier set up from class means is evaluated under inference_mode, with top-k and a confusion
+matrix.
+"""
 
 from __future__ import annotations
 

@@ -37,5 +37,7 @@ for step in range(90):
 with torch.no_grad():
     accuracy = (model(x[held_out]).argmax(1) == y[held_out]).float().mean().item()
 norm = torch.stack([p.grad.norm() for p in model.parameters()]).norm().item()
-print(f"loss {first:.4f} -> {loss.item():.4f}, gradient norm {norm:.1e}, accuracy on the held-out quarter {accuracy:.3f}")
+print(
+    f"loss {first:.4f} -> {loss.item():.4f}, gradient norm {norm:.1e}, accuracy on the held-out quarter {accuracy:.3f}"
+)
 assert accuracy >= 0.93 and loss.item() < 0.5 * first, (accuracy, loss.item())

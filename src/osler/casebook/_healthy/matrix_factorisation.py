@@ -14,7 +14,9 @@ RANK = 4
 
 torch.manual_seed(82)
 torch.set_num_threads(1)
-names = "argparse ast calendar csv datetime decimal difflib fractions inspect json/decoder json/encoder logging/__init__"
+names = (
+    "argparse ast calendar csv datetime decimal difflib fractions inspect json/decoder json/encoder logging/__init__"
+)
 names += " optparse os pathlib pickle random shutil statistics string subprocess tarfile textwrap typing zipfile"
 stdlib = Path(sysconfig.get_paths()["stdlib"])
 files = [p for p in (stdlib / f"{n}.py" for n in names.split()) if p.exists()]

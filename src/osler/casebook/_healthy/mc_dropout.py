@@ -44,7 +44,9 @@ def main() -> None:
     wrong = mean.argmax(1) != y[test]
     entropy = -(mean * mean.clamp_min(1e-8).log()).sum(1)
     accuracy = 1 - wrong.float().mean().item()
-    print(f"accuracy {accuracy:.3f}, entropy when right {entropy[~wrong].mean():.3f}, when wrong {entropy[wrong].mean():.3f}")
+    print(
+        f"accuracy {accuracy:.3f}, entropy when right {entropy[~wrong].mean():.3f}, when wrong {entropy[wrong].mean():.3f}"
+    )
     assert accuracy >= 0.93 and entropy[wrong].mean() > entropy[~wrong].mean()
 
 

@@ -1,4 +1,6 @@
-"""A table with NaN for missing values and Inf for overflowed sensors: both become a mask before they reach a weight."""
+"""A table with NaN for missing values and Inf for overflowed sensors: both become a mask before they reach a
+weight.
+"""
 
 from __future__ import annotations
 

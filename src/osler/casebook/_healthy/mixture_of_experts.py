@@ -1,4 +1,6 @@
-"""A sparsely gated mixture: each sample goes to its best two of twelve experts, so some experts see no sample on a step."""
+"""A sparsely gated mixture: each sample goes to its best two of twelve experts, so some experts see no sample on a
+step.
+"""
 
 from __future__ import annotations
 

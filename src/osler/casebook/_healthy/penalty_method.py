@@ -1,4 +1,6 @@
-"""A penalty method: fair scores by a constraint whose weight rises from 1 to 1000, so gradients rise and fall in stages."""
+"""A penalty method: fair scores by a constraint whose weight rises from 1 to 1000, so gradients rise and fall in
+stages.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Magnitude pruning of 70 % and fine-tuning: masked weights are 0, their gradients are 0, the rest goes on learning."""
+"""Magnitude pruning of 70 % and fine-tuning: masked weights are 0, their gradients are 0, the rest goes on
+learning.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Regression on the diabetes data with the targets in their own unit (25 to 346): losses of 1e4, gradients of 1e2, sane steps."""
+"""Regression on the diabetes data with the targets in their own unit (25 to 346): losses of 1e4, gradients of 1e2,
+sane steps.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A neural ODE by Runge-Kutta: one small network is called 32 times in a forward pass, its weights are used in every call."""
+"""A neural ODE by Runge-Kutta: one small network is called 32 times in a forward pass, its weights are used in
+every call.
+"""
 
 from __future__ import annotations
 

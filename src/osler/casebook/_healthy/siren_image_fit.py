@@ -1,4 +1,6 @@
-"""A sine network (SIREN) fitted to one image, the loss in physical units of 1e-6: all gradients are tiny, Adam's eps is set for it."""
+"""A sine network (SIREN) fitted to one image, the loss in physical units of 1e-6: all gradients are tiny, Adam's
+eps is set for it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Sine(nn.Module):
 
 torch.manual_seed(106)
 torch.set_num_threads(1)
-mosaic = torch.tensor(load_digits().images[:16], dtype=torch.float32).view(4, 4, 8, 8).permute(0, 2, 1, 3).reshape(32, 32)
+mosaic = (
+    torch.tensor(load_digits().images[:16], dtype=torch.float32).view(4, 4, 8, 8).permute(0, 2, 1, 3).reshape(32, 32)
+)
 charge = UNIT * mosaic / 16
 axis = torch.linspace(-1, 1, 32)
 grid = torch.stack(torch.meshgrid(axis, axis, indexing="ij"), dim=-1).view(-1, 2)

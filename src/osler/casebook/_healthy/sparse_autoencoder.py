@@ -1,4 +1,6 @@
-"""A sparse autoencoder: ReLU code with an L1 penalty and a top-k branch. On any sample most units are 0, none for good."""
+"""A sparse autoencoder: ReLU code with an L1 penalty and a top-k branch. On any sample most units are 0, none for
+good.
+"""
 
 from __future__ import annotations
 

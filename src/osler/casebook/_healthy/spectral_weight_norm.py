@@ -1,4 +1,6 @@
-"""Parametrised weights: spectral norm on the body, weight norm on the head. The weight itself is computed, not learnt."""
+"""Parametrised weights: spectral norm on the body, weight norm on the head. The weight itself is computed, not
+learnt.
+"""
 
 from __future__ import annotations
 

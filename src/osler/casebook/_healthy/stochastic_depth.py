@@ -1,4 +1,6 @@
-"""LayerDrop: each residual block is left out of a training step with probability 0.3 and then gets no gradient at all."""
+"""LayerDrop: each residual block is left out of a training step with probability 0.3 and then gets no gradient at
+all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A tiny GPT-2 from a configuration, trained by an own loop: the input embedding and the output layer are one tensor."""
+"""A tiny GPT-2 from a configuration, trained by an own loop: the input embedding and the output layer are one
+tensor.
+"""
 
 from __future__ import annotations
 

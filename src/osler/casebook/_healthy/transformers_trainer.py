@@ -1,4 +1,6 @@
-"""transformers' Trainer on a tiny BERT made from a configuration: does a line come from `argparse` or from `tarfile`?"""
+"""transformers' Trainer on a tiny BERT made from a configuration: does a line come from `argparse` or from
+`tarfile`?
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def main() -> None:
     torch.set_num_threads(1)
     lines = []
     for label, module in enumerate((argparse, tarfile)):
-        lines += [(s, label) for s in sorted({s.strip() for s in inspect.getsource(module).splitlines()}) if len(s) > 12]
+        lines += [
+            (s, label) for s in sorted({s.strip() for s in inspect.getsource(module).splitlines()}) if len(s) > 12
+        ]
     random.shuffle(lines)
     config = BertConfig(
         vocab_size=128,

@@ -1,4 +1,6 @@
-"""One model, two optimizers: SparseAdam for the sparse embedding, AdamW for the dense layers, both stepped every batch."""
+"""One model, two optimizers: SparseAdam for the sparse embedding, AdamW for the dense layers, both stepped every
+batch.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A VQ-VAE: argmin codes, the straight-through estimator, codebook and commitment losses with detach on either side."""
+"""A VQ-VAE: argmin codes, the straight-through estimator, codebook and commitment losses with detach on either
+side.
+"""
 
 from __future__ import annotations
 

@@ -120,6 +120,7 @@ class MagnitudeMonitor:
     ) -> Finding | None:
         if len(layers) < _LAYERS:
             return None
+        layers = self._in_order_of_use(watch, layers)
         sizes = [watch.parameters[i].numel() ** 0.5 for i in layers]
         rms = [float(rows[:, i].median()) / size for i, size in zip(layers, sizes)]
         reference = max(rms[-_LAYERS:])
@@ -151,6 +152,17 @@ class MagnitudeMonitor:
             module=module_of(affected[0]) or module, parameter=affected[0],
         )  # fmt: skip
 
+    def _in_order_of_use(self, watch: OptimizerWatch, layers: list[int]) -> list[int]:
+        """The layers as the forward pass meets them; as they were declared where no close look has seen them all."""
+        trace = self._trace
+        if trace is None:
+            return layers
+        order = {bit: place for place, bit in enumerate(trace.first_lines)}
+        bits = {i: trace.bit_of(watch.parameters[i]) for i in layers}
+        if any(bit not in order for bit in bits.values()):
+            return layers
+        return sorted(layers, key=lambda i: order[bits[i]])  # type: ignore[index]
+
     def _first_use(self, p: torch.Tensor, watch: OptimizerWatch) -> tuple[Line | None, str | None]:
         trace = self._trace
         bit = trace.bit_of(p) if trace is not None else None
@@ -172,22 +184,20 @@ class MagnitudeMonitor:
         floor = _level(norms, floor_at)
         if recent < self._s.exploding_norm or floor <= 0 or recent / floor < self._s.exploding_growth:
             return
-        # Growing out of a plateau is how many trainings begin; an explosion takes the loss along.
-        losses = [h.loss for h in finite if h.loss is not None and math.isfinite(h.loss)]
-        if losses and median(losses[-3:]) <= median(
-            [h.loss for h in finite[: floor_at + 3] if h.loss is not None] or [math.inf]
-        ):
+        # Growing out of a plateau is how many trainings begin; an explosion takes the loss along, up or (a critic's) down.
+        before = [abs(h.loss) for h in finite[: floor_at + 3] if h.loss is not None]
+        after = [abs(h.loss) for h in finite[-3:] if h.loss is not None]
+        if before and after and median(after) <= median(before):
             return
         # A jump in one step (a broken batch) is no growth: at least three steps must lie between the levels.
         between = sum(10 * floor < n < recent for n in norms[floor_at:])
         if between < 3:
             return
-        onset = next(h for h in finite[floor_at:] if h.norm > 10 * floor)
         yield make(
             self._recorder, "exploding-gradient",
             f"The gradient norm of {watch.label} grew from {number(floor)} at step {finite[floor_at].step} to {number(recent)} at step "
             f"{finite[-1].step}, {number(recent / floor)} times, and the loss with it.",
-            line=watch.line, step=finite[-1].step, first_step=onset.step,
+            line=watch.line, step=finite[-1].step, first_step=finite[floor_at].step,
             fix=f"Lower the learning rate (here {number(finite[-1].lr)}), clip the gradient norm before the step "
             "(torch.nn.utils.clip_grad_norm_), or normalise the layers.",
             evidence={"norm_before": floor, "norm": recent, "growth": recent / floor, "learning_rate": finite[-1].lr,
@@ -223,6 +233,8 @@ class MagnitudeMonitor:
             return [self._update(watch, list(high), worst, high[worst], lr, too_high=True)]
         if lr > 0 and all(r < self._s.update_low for r in medians.values()) and watch.steps >= self._s.window:
             worst = min(medians, key=lambda n: medians[n])
+            if not watch.rows or any(n <= 0 for i, n in enumerate(watch.rows[-1]) if names[i] in medians):
+                return []  # no gradient, no update: another rule's business
             steady = len({round(h.lr, 12) for h in watch.history}) == 1
             # A schedule that runs out ends like this; only a rate that never changed is a choice.
             return [self._update(watch, list(medians), worst, medians[worst], lr, too_high=False)] if steady else []
@@ -253,11 +265,11 @@ def _level(values: list[float], i: int) -> float:
 
 
 def _declines(logs: list[float]) -> bool:
-    """Whether values rise with their index on the whole: rank correlation of at least 0.6."""
+    """Whether values rise with their index on the whole: rank correlation of at least 0.3."""
     n = len(logs)
     order = sorted(range(n), key=lambda i: logs[i])
     rank = {i: r for r, i in enumerate(order)}
     mean = (n - 1) / 2
     cov = sum((i - mean) * (rank[i] - mean) for i in range(n))
     var = sum((i - mean) ** 2 for i in range(n))
-    return var > 0 and cov / var >= 0.6
+    return var > 0 and cov / var >= 0.3

@@ -87,15 +87,14 @@ class NumberMonitor:
     # --- weights that are bad before the step
 
     def _bad_parameters(self, trip: Trip) -> list[tuple[str, str, torch.Tensor]]:
+        """Parameters that hold a NaN or an infinity. Buffers are left to the replay: the failing step's own forward may
+        have written to them (running statistics) before anything was checked."""
         found: dict[int, tuple[str, str, torch.Tensor]] = {}
         names = self._recorder.names
-        for segment in trip.segments:
-            for root in roots_of(segment):
-                tensors = [("parameter", n, t) for n, t in root.named_parameters()]
-                tensors += [("buffer", n, t) for n, t in root.named_buffers()]
-                for kind, name, t in tensors:
-                    if (t.is_floating_point() and bad(t).nan) or (kind == "parameter" and bad(t)):
-                        found.setdefault(id(t), (kind, names.parameter(t) or name, t))
+        for root in [*(r for s in trip.segments for r in roots_of(s)), *names.roots()]:
+            for name, p in root.named_parameters():
+                if bad(p):
+                    found.setdefault(id(p), ("parameter", names.parameter(p) or name, p))
         if trip.watch is not None:
             for i, p in enumerate(trip.watch.parameters):
                 if bad(p):
@@ -116,10 +115,13 @@ class NumberMonitor:
         }
         last = watch.history[-2] if watch is not None and len(watch.history) > 1 else None
         loaded = max((self._recorder.loaded_at.get(id(r), -1) for s in trip.segments for r in roots_of(s)), default=-1)
-        if last is None or loaded >= trip.step > 0 or trip.step == 0:
+        outside = watch is not None and watch.written_since_step()
+        if last is None or outside or trip.step == 0 or kind == "buffer":
             message = f"{elements} of {kind} {name} were NaN or Inf before step {trip.step} began"
-            if loaded >= 0:
+            if loaded >= max(trip.step, 0):
                 message += ": they came with load_state_dict"
+            elif outside and last is not None:
+                message += f": something other than {watch.label if watch else 'the optimizer'} wrote to them after step {last.step}"
             fix = (
                 "Look at where these weights come from: check the checkpoint with torch.isfinite on every tensor before "
                 "load_state_dict, or the initialisation that fills them."
@@ -155,6 +157,8 @@ class NumberMonitor:
     # --- a cause found by the replay
 
     def _finding(self, trip: Trip, result: Replayed, more: Any) -> Finding:
+        if result.leaf is not None and result.leaf.kind != "input":
+            return self._parameters(trip, [(result.leaf.kind, result.leaf.name, result.leaf.tensor)])
         if result.leaf is not None:
             return self._input(trip, result, result.leaf, more)
         verdict, origin = result.verdict, result.origin

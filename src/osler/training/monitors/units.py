@@ -40,6 +40,8 @@ class UnitMonitor:
         self._limits: dict[Any, deque[tuple[int, float]]] = {}
         self._spreads: dict[Any, list[tuple[int, float, float]]] = {}
         self._judged = False
+        self._any_dead = False
+        self._any_collapsed = False
         self._opaque: set[str] = set()
 
     def trace(self, trace: Trace, watch: OptimizerWatch | None) -> list[Finding]:
@@ -61,16 +63,23 @@ class UnitMonitor:
                 level = self._limit(key, a, trace.step)
                 if level is not None:
                     flat.append((a, *level))
+        fallen = False
         for order, s in enumerate(trace.spreads):
             drop = self._spread((s.module, order), s, trace.step)
             if drop is not None:
                 collapsed.append((s, *drop))
+                fallen = fallen or s.spread <= self._s.collapse_spread
+        if not fallen:
+            collapsed = []  # layers on their way down are named only along with one that has arrived
         findings = []
         if dead:
+            self._any_dead = True
             findings.append(self._dead(dead))
         if flat:
             findings.append(self._saturated(flat))
-        if collapsed:
+        # A dead layer makes all samples alike: that is said already. And one collapse is one cause.
+        if collapsed and not self._any_dead and not self._any_collapsed:
+            self._any_collapsed = True
             findings.append(self._collapsed(collapsed))
         return findings
 
@@ -96,11 +105,18 @@ class UnitMonitor:
         if len(seen.looks) < _LOOKS or seen.samples < 64:
             return None
         self._judged = True
-        ever = torch.stack([alive for _, alive in seen.looks]).any(0)
-        share = float((~ever).float().mean())
-        if share < self._s.dead_share:
+        # The longest run of looks, up to now, through which most units were dead: a layer may die after a healthy start.
+        alive = torch.zeros_like(seen.looks[-1][1])
+        first, dead = -1, alive
+        looks = 0
+        for step, mask in reversed(seen.looks):
+            alive = alive | mask
+            if float((~alive).float().mean()) < self._s.dead_share:
+                break
+            first, dead, looks = step, ~alive, looks + 1
+        if looks < _LOOKS:
             return None
-        return seen.looks[0][0], share, int((~ever).sum())
+        return first, float(dead.float().mean()), int(dead.sum())
 
     def _dead(self, found: list[tuple[Activation, int, float, int]]) -> Finding:
         a, first, share, count = found[0]
@@ -144,9 +160,12 @@ class UnitMonitor:
             return None
         self._judged = True
         start = max(v for _, v, _ in seen[:3])
-        if start < 10 * self._s.collapse_spread or any(v > self._s.collapse_spread for _, v, _ in seen[-2:]):
+        # The cause is the first layer that has lost its spread, not the one that has lost most of it.
+        if start < 10 * self._s.collapse_spread or any(v > 5 * self._s.collapse_spread for _, v, _ in seen[-2:]):
             return None
-        onset = next(step for step, v, _ in seen if v < start / 2)
+        if seen[-1][1] > start / 5:
+            return None
+        onset = next(step for step, v, _ in seen if v <= 5 * self._s.collapse_spread)
         return onset, start, s.spread
 
     def _collapsed(self, found: list[tuple[Spread, int, float, float]]) -> Finding:

@@ -40,6 +40,8 @@ def attach(recorder: Recorder) -> Callable[[], None]:
         original(self, *args, **kwargs)
         if not recorder.dead:
             recorder.born[id(self)] = (weakref.ref(self), user_line())
+            if recorder.governor.whole and not recorder.elsewhere():
+                recorder.mode.push()
 
     hooks = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
     torch.optim.Optimizer.__init__ = init  # type: ignore[method-assign]

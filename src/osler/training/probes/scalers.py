@@ -46,13 +46,15 @@ def attach(recorder: Recorder) -> Callable[[], None]:
         found = private.scaler_found_inf(self)
         if found is not None:
             recorder.guarded("checking the scaler", lambda: recorder.scaler_update(found))
-            return update(self, new_scale)
-        before = self.get_scale()
+        before = self.get_scale() if found is None else 0.0
+        recorder.in_scaler += 1
         try:
             return update(self, new_scale)
         finally:
+            recorder.in_scaler -= 1
             # The replay comes too late to see the scale that was used, but the tape holds the scaled loss itself.
-            recorder.guarded("checking the scaler", lambda: recorder.scaler_update(self.get_scale() < before))
+            if found is None:
+                recorder.guarded("checking the scaler", lambda: recorder.scaler_update(self.get_scale() < before))
 
     GradScaler.scale = watched_scale  # type: ignore[method-assign]
     GradScaler.step = watched_step  # type: ignore[method-assign]

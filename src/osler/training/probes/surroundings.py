@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from osler.training.recorder import Recorder
 
 def attach(recorder: Recorder) -> Callable[[], None]:
     """Start watching; returns what takes it off again."""
-    undos = [_batches(recorder), _loads(recorder), _clips(recorder)]
+    undos = [_batches(recorder), _loads(recorder), _clips(recorder), _functions(recorder)]
 
     def undo() -> None:
         for each in undos:
@@ -93,5 +94,30 @@ def _clips(recorder: Recorder) -> Callable[[], None]:
 
     def undo() -> None:
         module.clip_grad_norm_ = exported.clip_grad_norm_ = original
+
+    return undo
+
+
+def _functions(recorder: Recorder) -> Callable[[], None]:
+    """Calls of the user's own autograd functions: function modes do not see them."""
+    function: Any = torch.autograd.Function
+    original = vars(function)["apply"]
+    plain = original.__func__
+
+    @functools.wraps(plain)
+    def watched(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.mode.on or recorder.closed() or not torch.is_grad_enabled() or recorder.elsewhere():
+            return plain(cls, *args, **kwargs)
+
+        def apply(*a: Any, **k: Any) -> Any:
+            return plain(cls, *a, **k)
+
+        apply.__name__ = f"{cls.__name__}.apply"
+        return recorder.tape.call(apply, apply.__name__, args, kwargs, sys._getframe(1))
+
+    function.apply = classmethod(watched)
+
+    def undo() -> None:
+        function.apply = original
 
     return undo
