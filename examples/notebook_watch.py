@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Watching a training inside a notebook
 #
-# `osler.watch()` does in this process what `osler run` does for a script: findings appear while the cell runs, and the
-# report is an object to look into. Nothing is written to disk.
+# `osler.watch()` does for a block of code what `osler run` does for a script. The report is an object in memory; nothing is
+# written to disk. Evaluate `watch` in a cell of its own to see the report's page in the notebook.
 
 # %%
 import torch
@@ -54,6 +54,4 @@ print(f"last loss: {loss.item()}")
 # 442 samples in batches of 21 leave one over, and the standard deviation of one sample is 0/0.
 
 # %%
-for finding in watch.findings:
-    print(finding.rule, finding.where.line, finding.message, sep="\n  ")
-    print("  fix:", finding.fix)
+watch.show()

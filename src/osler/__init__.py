@@ -5,9 +5,10 @@ Importing this package imports neither torch nor numpy: each public name is fetc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 __version__ = "0.1.0"
+
+# typing.TYPE_CHECKING without importing typing: this module is loaded in every watched process
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from osler.app.watch import Watch as Watch

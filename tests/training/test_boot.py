@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from osler.training import trampoline
+from osler.app import trampoline
 
 TORCH = """\
 import sys, time

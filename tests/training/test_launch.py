@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from osler.training.launch import LaunchError, launch, resolve
+from osler.app.target import resolve
+from osler.training.launch import LaunchError, launch
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="signals are told apart on Linux only")
 
@@ -103,7 +104,8 @@ STATE = """\
 import os, signal
 print(sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])))
 print([str(signal.getsignal(n)) for n in sorted(signal.valid_signals())])
-print(sorted(int(fd) for fd in os.listdir("/proc/self/fd"))[:-1], os.getpgrp() == os.getpgid(os.getppid()))
+listed = os.listdir("/proc/self/fd")  # the one that listing took is closed again
+print(sorted(int(fd) for fd in listed if os.path.lexists("/proc/self/fd/" + fd)), os.getpgrp() == os.getpgid(os.getppid()))
 print(sorted(k for k in os.environ if k not in ("_", "LC_CTYPE")), os.getcwd(), oct(os.umask(0)))
 """
 
@@ -409,7 +411,7 @@ def test_wrong_environment_is_refused(here: Path, monkeypatch: pytest.MonkeyPatc
     venv = here / "venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").touch()
-    import osler.training.launch as module
+    import osler.app.target as module
 
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     with pytest.raises(LaunchError) as error:

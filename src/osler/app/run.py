@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 
 from osler.app.config import Loaded
 from osler.app.errors import UserError
+from osler.app.target import Target, resolve
 from osler.app.wake import AWAKE
 from osler.core.finding import Confidence, Finding, Severity
 from osler.core.jsonable import dumps
 from osler.core.report import Report
 from osler.core.runfolder import DISABLE, PLAN, RUN_DIR
 from osler.core.settings import Settings
-from osler.training.launch import LaunchError, Outcome, Target, launch, reraise, resolve
+from osler.training.launch import LaunchError, Outcome, launch, reraise
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -20,6 +20,7 @@ import torch
 from osler.core.finding import Finding, Where
 from osler.core.jsonable import dumps, number
 from osler.core.report import NotChecked, Report
+from osler.training import private
 from osler.training.classify import classify
 from osler.training.deep import DeepMode, Op, Operand
 from osler.training.frames import Line
@@ -65,7 +66,7 @@ class BundleWriter:
         deep.passed.append(self._view)
         for name, tensor in self._known_tensors():
             if tensor.layout == torch.strided:
-                self._roles.setdefault(tensor.untyped_storage()._cdata, name)
+                self._roles.setdefault(private.storage_key(tensor), name)
 
     def _known_tensors(self) -> list[tuple[str, torch.Tensor]]:
         out: list[tuple[str, torch.Tensor]] = []
@@ -102,11 +103,10 @@ class BundleWriter:
         results = []
         for t in made:
             self._alive.append(t.detach())
-            key = t.untyped_storage()._cdata if t.layout == torch.strided else None
-            if key is None:
+            if t.layout != torch.strided:
                 self.gave_up = "the step makes sparse tensors"
                 return
-            results.append(self._storages.setdefault(key, len(self._storages)))
+            results.append(self._storages.setdefault(private.storage_key(t), len(self._storages)))
         entry_rng = None
         if op.entry is not None and op.entry.rng is not None and id(op.entry) not in self._rng:
             self._rng[id(op.entry)] = len(self._rng)
@@ -162,7 +162,7 @@ class BundleWriter:
         if t.is_conj() or t.is_neg():
             raise BundleError("the step has lazily conjugated tensors")
         storage = t.untyped_storage()
-        key = storage._cdata
+        key = private.storage_key(t)
         if key not in self._storages:
             self._storages[key] = len(self._storages)
             self._alive.append(t.detach())
@@ -201,7 +201,11 @@ class BundleWriter:
         else:
             # Too large or too exotic to repeat: keep what a person would look at first.
             for name, t in self._known_tensors():
-                if name.startswith("argument") and t.layout == torch.strided and t.numel() * t.element_size() < self._max_bytes // 8:
+                if (
+                    name.startswith("argument")
+                    and t.layout == torch.strided
+                    and t.numel() * t.element_size() < self._max_bytes // 8
+                ):
                     tensors.setdefault(name.replace(" ", "_"), t.detach().contiguous().cpu().clone())
         for i, value in enumerate(result.segment.losses):
             tensors[f"loss.{i}"] = value.contiguous().cpu().clone()
@@ -235,9 +239,7 @@ def _write(path: Path, data: bytes) -> None:
 
 # --- repeating -------------------------------------------------------------------------------------------------------
 
-_DTYPES = {
-    str(v).removeprefix("torch."): v for v in vars(torch).values() if isinstance(v, torch.dtype)
-}  # fmt: skip
+_DTYPES = {str(v).removeprefix("torch."): v for v in vars(torch).values() if isinstance(v, torch.dtype)}
 _FORMATS = {
     "contiguous_format": torch.contiguous_format,
     "preserve_format": torch.preserve_format,
@@ -245,7 +247,9 @@ _FORMATS = {
     "channels_last_3d": torch.channels_last_3d,
 }
 # Operations with effects beyond their tensors have no place in a training step.
-_REFUSED = frozenset({"aten::from_file", "aten::record_stream", "aten::_assert_async", "aten::_debug_has_internal_overlap"})
+_REFUSED = frozenset(
+    {"aten::from_file", "aten::record_stream", "aten::_assert_async", "aten::_debug_has_internal_overlap"}
+)
 
 
 class _Interpreter:
@@ -285,30 +289,41 @@ class _Interpreter:
             raise BundleError("an operation's arguments are malformed")
         leaves = torch.utils._pytree.tree_leaves((args, kwargs))
         operands = [t for t in leaves if isinstance(t, torch.Tensor) and numeric(t)]
-        inputs = [Operand(t, self._makers.get(t.untyped_storage()._cdata), bad(t)) for t in operands]
+        inputs = [Operand(t, self._makers.get(private.storage_key(t)), bad(t)) for t in operands]
         if overload._schema.is_mutable:
             for operand in inputs:
                 operand.tensor = operand.tensor.clone()
         try:
             output = overload(*args, **kwargs)
         except Exception as error:
-            raise BundleError(f"{record['op']} failed: {str(error).splitlines()[0] if str(error) else error!r}") from None
+            raise BundleError(
+                f"{record['op']} failed: {str(error).splitlines()[0] if str(error) else error!r}"
+            ) from None
         made = [t for t in torch.utils._pytree.tree_leaves(output) if isinstance(t, torch.Tensor)]
         results = record.get("out")
         if not isinstance(results, list) or len(results) != len(made):
             raise BundleError(f"{record['op']} gave {len(made)} tensors, {results!r} were recorded")
         op = Op(
-            int(record.get("index", len(self.ops))), overload._schema.name, bool(record.get("backward")), inputs, [],
+            int(record.get("index", len(self.ops))),
+            overload._schema.name,
+            bool(record.get("backward")),
+            inputs,
+            [],
             [float(a) for a in leaves if isinstance(a, (int, float)) and not isinstance(a, bool)][:8],
-            _line(record.get("line")), record.get("module"), None, record.get("node"),
-            self.ops.get(int(record["forward"])) if "forward" in record else None, None, record.get("function"),
+            _line(record.get("line")),
+            record.get("module"),
+            None,
+            record.get("node"),
+            self.ops.get(int(record["forward"])) if "forward" in record else None,
+            None,
+            record.get("function"),
             {k: v for k, v in kwargs.items() if k in ("correction", "unbiased", "p", "dim", "keepdim")},
-        )  # fmt: skip
+        )
         for place, t in zip(results, made):
             self._storages[int(place)] = t
             if numeric(t):
                 op.outputs.append(Operand(t, op, bad(t)))
-                self._makers[t.untyped_storage()._cdata] = op
+                self._makers[private.storage_key(t)] = op
         self.ops[op.index] = op
 
     def _decode(self, value: Any) -> Any:
@@ -441,7 +456,9 @@ def replay_bundle(path: Path | str) -> Report:
     report.environment = {"torch": torch.__version__, "recorded_with": content.get("torch")}
     if origin is None:
         report.subject["same_cause"] = False
-        report.notes.append("the step was repeated and no number went bad; it was recorded with torch " + str(content.get("torch")))
+        report.notes.append(
+            "the step was repeated and no number went bad; it was recorded with torch " + str(content.get("torch"))
+        )
         return report
     if origin.leaf is not None:
         same = finding.rule in ("nonfinite-input", "nonfinite-parameter")
@@ -461,8 +478,12 @@ def replay_bundle(path: Path | str) -> Report:
         where = Where(file=line.file, line=line.line, function=line.function) if line else Where()
         report.findings.append(
             Finding(
-                rule, finding.severity, finding.confidence,
-                f"Repeating the step, {origin.op.name} goes bad first; {finding.rule} was recorded.", where, facts,
-            )  # fmt: skip
+                rule,
+                finding.severity,
+                finding.confidence,
+                f"Repeating the step, {origin.op.name} goes bad first; {finding.rule} was recorded.",
+                where,
+                facts,
+            )
         )
     return report

@@ -38,7 +38,21 @@ _NORMALISE = frozenset(
     ["native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update", "cudnn_batch_norm", "batch_norm"]
 )
 _HALF = (torch.float16, torch.bfloat16)
-_PRODUCTS = frozenset("mm addmm bmm baddbmm convolution linear mv dot matmul _addmm_activation mkldnn_convolution".split())
+_PRODUCTS = frozenset(
+    [
+        "mm",
+        "addmm",
+        "bmm",
+        "baddbmm",
+        "convolution",
+        "linear",
+        "mv",
+        "dot",
+        "matmul",
+        "_addmm_activation",
+        "mkldnn_convolution",
+    ]
+)
 _HALF_FREE = frozenset(["_to_copy", "copy_", "to"])
 
 

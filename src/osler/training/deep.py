@@ -116,7 +116,6 @@ class CallCounter(TorchFunctionMode):
         finally:
             self.current = before
 
-
     def _guarded(self, number: int, name: str) -> bool:
         """Whether this call stands at the guarded line (a mend there is run by every layer that shares the code)."""
         if self.guard_at is None or name != self.guard_at[0]:
@@ -153,7 +152,7 @@ class DeepMode(TorchDispatchMode):
 
     def maker_of(self, tensor: torch.Tensor) -> Op | None:
         """The operation that last wrote to the tensor's memory."""
-        return self._makers.get(_storage(tensor))
+        return self._makers.get(private.storage_key(tensor))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -171,11 +170,11 @@ class DeepMode(TorchDispatchMode):
                 operand.tensor = operand.tensor.clone()
         output = func(*args, **kwargs)
         made = [t for t in tree_leaves(output) if isinstance(t, torch.Tensor)]
-        known = {_storage(t) for t in tensors}
+        known = {private.storage_key(t) for t in tensors}
         if mutates:
             for t in tensors:
                 self._forget(t)
-        elif made and all(_storage(t) in known for t in made):
+        elif made and all(private.storage_key(t) in known for t in made):
             self._link(sequence, None)
             for passed in self.passed:
                 passed(func, output)
@@ -205,7 +204,7 @@ class DeepMode(TorchDispatchMode):
             if numeric(t):
                 if name not in _NO_VALUE:
                     op.outputs.append(Operand(t.detach(), op, self._bad(t)))
-                self._makers[_storage(t)] = op
+                self._makers[private.storage_key(t)] = op
         self.ops.append(op)
         self._link(sequence, op)
         for after in self.listeners:
@@ -220,7 +219,7 @@ class DeepMode(TorchDispatchMode):
             self._by_sequence.setdefault(sequence, op)
 
     def _bad(self, tensor: torch.Tensor) -> Bad:
-        storage = _storage(tensor)
+        storage = private.storage_key(tensor)
         key = (storage, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype)
         known = self._finite.get(key)
         if known is None:
@@ -230,7 +229,7 @@ class DeepMode(TorchDispatchMode):
         return known
 
     def _forget(self, tensor: torch.Tensor) -> None:
-        for key in self._by_storage.pop(_storage(tensor), ()):
+        for key in self._by_storage.pop(private.storage_key(tensor), ()):
             self._finite.pop(key, None)
 
     def _line(self, frame: FrameType | None) -> Line | None:
@@ -239,10 +238,3 @@ class DeepMode(TorchDispatchMode):
                 return line_of(frame)
             frame = frame.f_back
         return None
-
-
-def _storage(tensor: torch.Tensor) -> int:
-    try:
-        return tensor.untyped_storage()._cdata
-    except (NotImplementedError, RuntimeError):  # sparse and wrapper tensors have no storage of their own
-        return id(tensor)

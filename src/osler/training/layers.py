@@ -72,7 +72,7 @@ def rows(calls: list[ModuleCall]) -> list[dict[str, object]]:
             flags.append("input not contiguous")
         out.append(
             {"module": call.path, "kind": call.kind, "inputs": call.inputs, "outputs": call.outputs, "flags": flags}
-        )  # fmt: skip
+        )
     return out
 
 
@@ -94,7 +94,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     data = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("calls"), list):
         raise ValueError("not a file written by --record-graph")
-    calls = data["calls"]
+    calls: list[dict[str, Any]] = data["calls"]
     if not all(
         isinstance(c, dict) and isinstance(c.get("module"), str) and isinstance(c.get("from"), list) for c in calls
     ):

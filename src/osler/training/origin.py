@@ -14,8 +14,24 @@ from osler.training.deep import Op, Operand
 
 # Operations that write a constant or choose between tensors: an infinity coming out of them was put in on purpose.
 _ON_PURPOSE = frozenset(
-    "masked_fill masked_fill_ fill_ full full_like new_full where index_fill index_fill_ index_put index_put_ scalar_tensor "
-    "lift_fresh masked_scatter masked_scatter_ constant_pad_nd".split()  # fmt: skip
+    [
+        "masked_fill",
+        "masked_fill_",
+        "fill_",
+        "full",
+        "full_like",
+        "new_full",
+        "where",
+        "index_fill",
+        "index_fill_",
+        "index_put",
+        "index_put_",
+        "scalar_tensor",
+        "lift_fresh",
+        "masked_scatter",
+        "masked_scatter_",
+        "constant_pad_nd",
+    ]
 )
 
 

@@ -49,6 +49,7 @@ _AVAILABLE: dict[str, bool] = {
     "autograd node of an operation": _has("_C._current_autograd_node") and _has("_C._autograd._get_sequence_nr"),
     "norms in one call": hasattr(torch, "_foreach_norm"),
     "scaler's found_inf": True,
+    "storage identity": hasattr(torch.UntypedStorage, "_cdata"),
     "functorch level": _has("_C._functorch.maybe_current_level"),
 }
 
@@ -58,6 +59,7 @@ _FALLBACK = {
     "autograd node of an operation": "no forward line for backward operations beyond the order of the graph",
     "norms in one call": "one norm per tensor, stacked",
     "scaler's found_inf": "a drop of GradScaler.get_scale()",
+    "storage identity": "the address of the memory",
     "functorch level": "transforms are not recognised; their calls are recorded and never replayed",
 }
 
@@ -179,7 +181,7 @@ class BottomMode:
             return
         self.on = True
         if not _fast("function mode stack"):
-            self.mode.__enter__()  # type: ignore[no-untyped-call]
+            self.mode.__enter__()
             return
         c: Any = torch._C
         if not c._len_torch_function_stack():
@@ -195,7 +197,7 @@ class BottomMode:
         was_on, self.on = self.on, False
         if not _fast("function mode stack"):
             if was_on:
-                self.mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+                self.mode.__exit__(None, None, None)
             return
         c: Any = torch._C
         if not c._len_torch_function_stack():
@@ -257,6 +259,21 @@ def scaler_found_inf(scaler: Any) -> bool | None:
     if states is None:
         return None
     return any(bool(f.item()) for state in states.values() for f in state["found_inf_per_device"].values())
+
+
+# --- storage identity -------------------------------------------------------------------------------------------------
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """What two tensors share exactly when they share memory, for as long as one of them lives."""
+    try:
+        storage = tensor.untyped_storage()
+    except (NotImplementedError, RuntimeError):  # sparse and wrapper tensors have no storage of their own
+        return id(tensor)
+    if _fast("storage identity"):
+        return int(storage._cdata)
+    # empty storages have no address; such tensors hold no values to follow either
+    return storage.data_ptr() or id(tensor)
 
 
 # --- functorch -------------------------------------------------------------------------------------------------------

@@ -179,7 +179,7 @@ class Recorder:
                     True,
                     self._root_training,
                     autocast_now(),
-                )  # fmt: skip
+                )
             )
         if self.governor.tape_on and not self.in_backward:
             self.mode.push()
@@ -238,7 +238,7 @@ class Recorder:
                     module is not None,
                     training,
                     autocast_now(),
-                )  # fmt: skip
+                )
             )
             self.mode.push()
         return output
@@ -347,7 +347,11 @@ class Recorder:
         if watch.line is None or self.governor.look_on:
             watch.line = line_of(user_frame(sys._getframe(1)))
         if self._pending_trace is not None and not watch.closure:
+            looking = _now()
             self._weights_before = [p.detach().clone() for p in watch.parameters]
+            looking = _now() - looking
+            self._looking += looking
+            began += looking
         if not watch.closure and not self.in_scaler:
             self._check(watch)
         self._always += _now() - began
@@ -372,12 +376,12 @@ class Recorder:
 
     def after_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         """The optimizer has applied the gradients."""
-        began = _now()
         self.in_step = max(0, self.in_step - 1)
         watch = self.watch_of(optimizer)
         watch.stepped()
         if self._weights_before is not None:
             self._measure_updates(watch)
+        began = _now()
         if not self.in_scaler:
             self.step_done(watch, began)
         else:
@@ -388,9 +392,13 @@ class Recorder:
         if not self.scaling:
             self.tape.clear()
         if self._pending_trace is not None:
+            looking = _now()
             trace, self._pending_trace = self._pending_trace, None
             self._calls_taken = self._calls_taken or bool(trace.calls)
             self.guarded("judging a close look", lambda: self._emit_all(self.on_trace(trace, watch)))
+            looking = _now() - looking
+            self._looking += looking
+            began += looking
         watch.steps += 1
         self.step = max(self.step, watch.steps)
         if watch.steps % 16 == 0:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.nn.modules import module as nn_module
 
-from osler.training import tags
+from osler.training import private, tags
 from osler.training.classify import Verdict, classify
 from osler.training.deep import CallCounter, DeepMode, Op, Operand
 from osler.training.guards import Call, guard_for
@@ -162,7 +162,7 @@ def _look(
     wanted = learnable(segment, more)
 
     def note_tag(tensor: torch.Tensor, name: str) -> None:
-        result.names[tensor.untyped_storage()._cdata] = name
+        result.names[private.storage_key(tensor)] = name
 
     stop = tags.listen(note_tag)
     try:
@@ -249,7 +249,7 @@ def run_again(
             outputs.append([args[0]] if entry.name == "__setitem__" else list(tensors_in(made)))
             for ref, name in segment.names.items():
                 if ref.entry == i and tag_names is not None and ref.output < len(outputs[i]):
-                    tag_names[outputs[i][ref.output].untyped_storage()._cdata] = name
+                    tag_names[private.storage_key(outputs[i][ref.output])] = name
         if deep is not None:
             deep.entry = None
         loss = [value(r) if isinstance(r, Ref) else r for r in segment.roots]
@@ -354,15 +354,15 @@ def _bad_leaf_anywhere(segment: Segment, names: Mapping[int, str]) -> Leaf | Non
 def _name_leaf(origin: Origin, segment: Segment, names: Mapping[int, str]) -> Leaf:
     operand: Operand | None = origin.leaf
     assert operand is not None
-    storage = operand.tensor.untyped_storage()._cdata
+    storage = private.storage_key(operand.tensor)
     for root in roots_of(segment):
         for kind, tensors in (("parameter", root.named_parameters()), ("buffer", root.named_buffers())):
             for name, t in tensors:
-                if t.layout == torch.strided and t.untyped_storage()._cdata == storage:
+                if t.layout == torch.strided and private.storage_key(t) == storage:
                     return Leaf(kind, name, t, origin.op.entry)
     for entry in segment.entries:
         for t in tensors_in((entry.args, entry.kwargs)):
-            if t.layout == torch.strided and t.untyped_storage()._cdata == storage:
+            if t.layout == torch.strided and private.storage_key(t) == storage:
                 return _leaf(t, entry, names)
     return Leaf("input", "a tensor", operand.tensor, origin.op.entry)
 

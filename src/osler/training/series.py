@@ -33,7 +33,7 @@ class SeriesWriter:
         suffix = "" if watch.number == 0 else f" ({watch.label})"
         step = watch.steps
         stride = 1 if step < 512 else 8 if step < 4096 else 64
-        if stride == 1 or step % min(stride, 8) == 0 or not norm - norm == 0:
+        if stride == 1 or step % min(stride, 8) == 0 or norm - norm != 0:
             if loss is not None:
                 self._point("loss" + suffix, step, loss)
             self._point("gradient_norm" + suffix, step, norm)

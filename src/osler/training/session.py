@@ -31,6 +31,11 @@ _PROBES = (backward.attach, optimizers.attach, scalers.attach, compiled.attach, 
 _active: list[Session] = []
 
 
+def active() -> bool:
+    """Whether a session is at work in this process."""
+    return bool(_active)
+
+
 class Session:
     """Probes, recorder and monitors of this process."""
 
@@ -85,6 +90,7 @@ class Session:
         _active.append(self)
         atexit.register(self.close)
         _forget_in_children(self)
+        self.sink.awake(torch.__version__)
         self.sink.environment(facts())
         return self
 

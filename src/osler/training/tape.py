@@ -53,9 +53,45 @@ _RANDOM = frozenset(
 _DERIVED = frozenset(("T", "mT", "H", "mH", "real", "imag"))
 # Outside the graph, these only choose or carry numbers made elsewhere.
 _MOVES = frozenset(
-    "__getitem__ to cuda cpu float double half long type view reshape flatten squeeze unsqueeze permute transpose expand "
-    "cat stack split chunk unbind index_select gather contiguous clone T zeros_like ones_like full_like narrow select "
-    "repeat expand_as view_as __get__ _amp_update_scale_".split()
+    [
+        "__getitem__",
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "double",
+        "half",
+        "long",
+        "type",
+        "view",
+        "reshape",
+        "flatten",
+        "squeeze",
+        "unsqueeze",
+        "permute",
+        "transpose",
+        "expand",
+        "cat",
+        "stack",
+        "split",
+        "chunk",
+        "unbind",
+        "index_select",
+        "gather",
+        "contiguous",
+        "clone",
+        "T",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "narrow",
+        "select",
+        "repeat",
+        "expand_as",
+        "view_as",
+        "__get__",
+        "_amp_update_scale_",
+    ]
 )
 # Functions that are no part of a computation that could be repeated.
 _PASSED_OVER = frozenset(
@@ -92,7 +128,9 @@ _SMALL = 1 << 14  # elements; larger tensors outside the graph are kept as they 
 
 
 def _in_place(name: str) -> bool:
-    return (name.endswith("_") and not name.endswith("__")) or name.startswith("__i") and name not in ("__invert__", "__iter__")
+    return (name.endswith("_") and not name.endswith("__")) or (
+        name.startswith("__i") and name not in ("__invert__", "__iter__")
+    )
 
 
 class Ref(NamedTuple):
@@ -167,7 +205,7 @@ class Entry:
     @property
     def in_place(self) -> bool:
         """Whether the call writes to its first argument."""
-        return not self.root and _in_place(str(getattr(self.fn, "__name__", ""))) or self.name == "__setitem__"
+        return (not self.root and _in_place(str(getattr(self.fn, "__name__", "")))) or self.name == "__setitem__"
 
     @property
     def name(self) -> str:
@@ -376,7 +414,7 @@ class Tape:
                     e.root,
                     e.training,
                     e.autocast,
-                )  # fmt: skip
+                )
             )
         segment = Segment(
             kept,

@@ -17,8 +17,8 @@ from torch.nn.modules import module as nn_module
 from torch.overrides import TorchFunctionMode
 
 from osler.training.activations import Activation, Spread, activation_of, spread_of
-from osler.training.private import BottomMode
 from osler.training.frames import Line, line_of, user_frame
+from osler.training.private import BottomMode
 from osler.training.tape import tensors_in
 
 _SILENT = frozenset(
@@ -201,7 +201,7 @@ class Tracer(TorchFunctionMode):
                     [_facts(t) for t in tensors_in(args)],
                     [_facts(t) for t in tensors],
                     sources,
-                )  # fmt: skip
+                )
             )
             if leaf:
                 for t in tensors:
@@ -246,9 +246,7 @@ class Tracer(TorchFunctionMode):
         self.trace.used |= parameters
         made = list(tensors_in(output))
         if parameters and (made or name in _CUTTERS) and not any(t.requires_grad for t in made) and alive:
-            self.trace.cuts.append(
-                Cut(name, self._line(), self._module(), parameters, not torch.is_grad_enabled())
-            )  # fmt: skip
+            self.trace.cuts.append(Cut(name, self._line(), self._module(), parameters, not torch.is_grad_enabled()))
             cuts |= 1 << (len(self.trace.cuts) - 1)
         for t in made:
             self._set(t, _Mark(parameters, cuts, modules))

@@ -1,7 +1,7 @@
 """Mixed precision in float16 with a GradScaler.
 
-The scale starts far too high on purpose and finds its level: the first steps overflow and are skipped, as they
-should be.
+The scale starts far too high on purpose and finds its level: the first steps overflow and are skipped, as they should
+be.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ def main() -> None:
             scaler.step(optimizer)
             scaler.update()
             skipped += scaler.get_scale() < scale
-        print(
-            f"epoch {epoch}: loss {loss.item():.4f}, scale 2^{int(scaler.get_scale()).bit_length() - 1}, skipped {skipped}"
-        )
+        exponent = int(scaler.get_scale()).bit_length() - 1
+        print(f"epoch {epoch}: loss {loss.item():.4f}, scale 2^{exponent}, skipped {skipped}")
 
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
         accuracy = (model(x[test]).argmax(1) == y[test]).float().mean().item()

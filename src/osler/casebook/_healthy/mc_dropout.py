@@ -24,9 +24,15 @@ def main() -> None:
     order = torch.randperm(len(y))
     train, test = order[:1440], order[1440:]
     model = nn.Sequential(
-        nn.Linear(64, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Dropout(0.4), nn.Linear(128, 64), nn.ReLU(), nn.Dropout(0.4),
+        nn.Linear(64, 128),
+        nn.BatchNorm1d(128),
+        nn.ReLU(),
+        nn.Dropout(0.4),
+        nn.Linear(128, 64),
+        nn.ReLU(),
+        nn.Dropout(0.4),
         nn.Linear(64, 10),
-    )  # fmt: skip
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for epoch in range(5):
         model.train()
@@ -45,7 +51,7 @@ def main() -> None:
     entropy = -(mean * mean.clamp_min(1e-8).log()).sum(1)
     accuracy = 1 - wrong.float().mean().item()
     print(
-        f"accuracy {accuracy:.3f}, entropy when right {entropy[~wrong].mean():.3f}, when wrong {entropy[wrong].mean():.3f}"
+        f"accuracy {accuracy:.3f}, entropy when right {entropy[~wrong].mean():.3f}, wrong {entropy[wrong].mean():.3f}"
     )
     assert accuracy >= 0.93 and entropy[wrong].mean() > entropy[~wrong].mean()
 

@@ -1,7 +1,7 @@
 """A plain ReLU network trained with SGD and momentum.
 
-A fifth of the pixels at the image border is 0 in nearly every digit, so the matching columns of the first weight matrix
-get a gradient of exactly 0. The other columns learn.
+A fifth of the pixels at the image border is 0 in nearly every digit, so the matching columns of the first weight
+matrix get a gradient of exactly 0. The other columns learn.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One trunk, two heads that take turns, and an auxiliary reconstruction loss of weight 1e-6.
 
-On every step one head gets no gradient; the auxiliary head's gradients are a million times smaller than the others' and
-Adam brings its steps to the usual size.
+On every step one head gets no gradient; the auxiliary head's gradients are a million times smaller than the others'
+and Adam brings its steps to the usual size.
 """
 
 from __future__ import annotations

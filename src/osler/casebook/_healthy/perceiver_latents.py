@@ -1,8 +1,7 @@
 """A Perceiver: learnt latents, the same for every sample, ask the pixels through cross-attention with its own key bias.
 
 The latents and their queries are equal over the whole batch until the attention mixes in the image. Softmax ignores
-what
-is added to all scores, so the key bias gets a gradient of rounding size.
+what is added to all scores, so the key bias gets a gradient of rounding size.
 """
 
 from __future__ import annotations

@@ -13,9 +13,11 @@ from torch import nn
 
 def command() -> str:
     """What has been typed since the last look, or nothing; end of file counts as nothing."""
+    if sys.stdin is None:  # started with stdin closed
+        return ""
     try:
         ready, _, _ = select.select([sys.stdin], [], [], 0)
-    except (OSError, ValueError):  # stdin is closed or not selectable
+    except (OSError, ValueError):  # not selectable
         return ""
     return sys.stdin.readline().strip() if ready else ""
 

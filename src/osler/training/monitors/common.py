@@ -44,7 +44,7 @@ def make(
     )
     return Finding(
         rule, severity, confidence, message, place, evidence, fix, None, first_step, step, 1, frozenset(touches)
-    )  # fmt: skip
+    )
 
 
 def listed(names: list[str], most: int = 3) -> str:

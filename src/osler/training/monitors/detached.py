@@ -85,14 +85,25 @@ class DetachedMonitor:
 
     def _finding(self, cut: Cut, names: list[str], watch: OptimizerWatch) -> Finding:
         return make(
-            self._recorder, "gradient-detached",
+            self._recorder,
+            "gradient-detached",
             f"{len(names)} parameters of {watch.label} ({listed(names)}) got no gradient in {watch.steps} steps: "
             f"{_how(cut)} cuts the graph between them and the loss.",
-            line=cut.line, step=watch.steps, first_step=0, severity=Severity.ERROR,
-            fix=_mend(cut), evidence={"cut": cut.name, "parameters": names[:16], "count": len(names), "no_grad": cut.no_grad},
-            touches=[*(f"parameter:{n}" for n in names), *(f"module:{n.rpartition('.')[0]}" for n in names), f"optimizer:{watch.number}"],
-            module=cut.module, op=cut.name, optimizer=watch.label,
-        )  # fmt: skip
+            line=cut.line,
+            step=watch.steps,
+            first_step=0,
+            severity=Severity.ERROR,
+            fix=_mend(cut),
+            evidence={"cut": cut.name, "parameters": names[:16], "count": len(names), "no_grad": cut.no_grad},
+            touches=[
+                *(f"parameter:{n}" for n in names),
+                *(f"module:{n.rpartition('.')[0]}" for n in names),
+                f"optimizer:{watch.number}",
+            ],
+            module=cut.module,
+            op=cut.name,
+            optimizer=watch.label,
+        )
 
     def nothing_left(self, trace: Trace | None, line: Line | None) -> list[Finding]:
         """`backward` was refused: the loss has no graph at all."""
@@ -111,15 +122,26 @@ class DetachedMonitor:
         )
         return [
             make(
-                self._recorder, "gradient-detached",
+                self._recorder,
+                "gradient-detached",
                 f"backward was refused at step {step} because the loss does not depend on any parameter: {why}.",
-                line=(cut.line if cut is not None else None) or line, step=step, first_step=step, severity=Severity.ERROR,
+                line=(cut.line if cut is not None else None) or line,
+                step=step,
+                first_step=step,
+                severity=Severity.ERROR,
                 confidence=Confidence.DEFINITE if cut is not None else Confidence.PROBABLE,
-                fix=_mend(cut) if cut is not None else "Check requires_grad of the parameters and that the forward runs under grad mode.",
-                evidence={"cut": cut.name if cut is not None else None, "no_grad": cut.no_grad if cut is not None else False},
-                touches=[], module=cut.module if cut is not None else None, op=cut.name if cut is not None else None,
+                fix=_mend(cut)
+                if cut is not None
+                else "Check requires_grad of the parameters and that the forward runs under grad mode.",
+                evidence={
+                    "cut": cut.name if cut is not None else None,
+                    "no_grad": cut.no_grad if cut is not None else False,
+                },
+                touches=[],
+                module=cut.module if cut is not None else None,
+                op=cut.name if cut is not None else None,
             )
-        ]  # fmt: skip
+        ]
 
     def not_checked(self) -> Iterator[tuple[str, str]]:
         """What could not be judged."""

@@ -77,9 +77,10 @@ class MagnitudeMonitor:
         if zero and lr != 0.0:
             findings.append(self._zero(watch, zero, names))
         layers = [
-            i for i, p in enumerate(watch.parameters)
+            i
+            for i, p in enumerate(watch.parameters)
             if bool(present[i]) and p.dim() >= 2 and p.numel() > 1 and i not in set(zero)
-        ]  # fmt: skip
+        ]
         found = self._vanishing(watch, rows, layers, names)
         return findings + ([found] if found is not None else [])
 
@@ -88,18 +89,23 @@ class MagnitudeMonitor:
         affected = [names[i] for i in zero]
         step = watch.steps
         return make(
-            self._recorder, "zero-gradient",
+            self._recorder,
+            "zero-gradient",
             f"The gradient of {len(zero)} parameter{'s' if len(zero) > 1 else ''} ({listed(affected)}) was exactly 0 in each of the last "
             f"{len(watch.rows)} steps" + (f": {how} lets nothing through." if how else "."),
-            line=line, step=step, first_step=watch.row_steps[0],
+            line=line,
+            step=step,
+            first_step=watch.row_steps[0],
             fix=(
                 f"{how} has a derivative of 0: use a straight-through estimator (x + (f(x) - x).detach()), or leave it out of the training path."
-                if how else "Look at what lies between these parameters and the loss: a mask of zeros, a rounding, a dead layer."
+                if how
+                else "Look at what lies between these parameters and the loss: a mask of zeros, a rounding, a dead layer."
             ),
             evidence={"parameters": affected[:16], "count": len(zero), "window": len(watch.rows), "operation": how},
             touches=[*(f"parameter:{n}" for n in affected), *(f"module:{module_of(n)}" for n in affected)],
-            module=module or module_of(affected[-1]) or None, parameter=affected[0],
-        )  # fmt: skip
+            module=module or module_of(affected[-1]) or None,
+            parameter=affected[0],
+        )
 
     def _flat_op(self, watch: OptimizerWatch, zero: list[int]) -> tuple[Line | None, str | None, str | None]:
         trace = self._trace
@@ -137,20 +143,28 @@ class MagnitudeMonitor:
         line, module = self._first_use(watch.parameters[layers[0]], watch)
         step = watch.steps
         return make(
-            self._recorder, "vanishing-gradient",
+            self._recorder,
+            "vanishing-gradient",
             f"The gradient of {affected[0]} is {number(ratios[0])} of that of {names[layers[-1]]} per element "
             f"(median of {len(watch.rows)} steps); {gone} of {len(layers)} layers are at or below {number(self._s.vanishing_ratio)}.",
-            line=line, step=step, first_step=watch.row_steps[0],
+            line=line,
+            step=step,
+            first_step=watch.row_steps[0],
             fix="Use ReLU-like activations with He initialisation, normalisation layers or residual connections; for recurrent nets "
             "gates (LSTM, GRU) or shorter sequences.",
             evidence={
-                "ratio": ratios[0], "layers_affected": gone, "layers": len(layers), "gradient_rms_first": rms[0],
-                "gradient_rms_reference": reference, "parameters": affected[:16],
+                "ratio": ratios[0],
+                "layers_affected": gone,
+                "layers": len(layers),
+                "gradient_rms_first": rms[0],
+                "gradient_rms_reference": reference,
+                "parameters": affected[:16],
                 "ratios": [round(math.log10(max(r, 1e-45)), 2) for r in ratios[:64]],
             },
             touches=[*(f"parameter:{n}" for n in affected), *(f"module:{module_of(n)}" for n in affected)],
-            module=module_of(affected[0]) or module, parameter=affected[0],
-        )  # fmt: skip
+            module=module_of(affected[0]) or module,
+            parameter=affected[0],
+        )
 
     def _in_order_of_use(self, watch: OptimizerWatch, layers: list[int]) -> list[int]:
         """The layers as the forward pass meets them; as they were declared where no close look has seen them all."""
@@ -194,16 +208,26 @@ class MagnitudeMonitor:
         if between < 3:
             return
         yield make(
-            self._recorder, "exploding-gradient",
+            self._recorder,
+            "exploding-gradient",
             f"The gradient norm of {watch.label} grew from {number(floor)} at step {finite[floor_at].step} to {number(recent)} at step "
             f"{finite[-1].step}, {number(recent / floor)} times, and the loss with it.",
-            line=watch.line, step=finite[-1].step, first_step=finite[floor_at].step,
+            line=watch.line,
+            step=finite[-1].step,
+            first_step=finite[floor_at].step,
             fix=f"Lower the learning rate (here {number(finite[-1].lr)}), clip the gradient norm before the step "
             "(torch.nn.utils.clip_grad_norm_), or normalise the layers.",
-            evidence={"norm_before": floor, "norm": recent, "growth": recent / floor, "learning_rate": finite[-1].lr,
-                      "norms": [float(f"{n:.4g}") for n in norms[-16:]]},
-            touches=self._everything(watch), optimizer=watch.label, severity=Severity.ERROR,
-        )  # fmt: skip
+            evidence={
+                "norm_before": floor,
+                "norm": recent,
+                "growth": recent / floor,
+                "learning_rate": finite[-1].lr,
+                "norms": [float(f"{n:.4g}") for n in norms[-16:]],
+            },
+            touches=self._everything(watch),
+            optimizer=watch.label,
+            severity=Severity.ERROR,
+        )
 
     def _everything(self, watch: OptimizerWatch) -> list[str]:
         names = watch.names(self._recorder.names)
@@ -249,14 +273,24 @@ class MagnitudeMonitor:
             else f"each step changes its weight by {number(ratio)} of itself, below what float32 can hold"
         )
         return make(
-            self._recorder, "update-ratio",
+            self._recorder,
+            "update-ratio",
             f"The updates of {worst} are out of proportion: {what} (median; {len(affected)} layers alike; healthy is about 1e-3).",
-            line=watch.born, step=watch.steps, first_step=0,
+            line=watch.born,
+            step=watch.steps,
+            first_step=0,
             fix=f"{'Lower' if too_high else 'Raise'} the learning rate (here {number(lr)}) by about {number(max(ratio / 1e-3, 1e-3 / max(ratio, 1e-30)))} times.",
-            evidence={"ratio": ratio, "learning_rate": lr, "layers_affected": len(affected), "parameters": affected[:16]},
-            touches=self._everything(watch), optimizer=watch.label, parameter=worst,
+            evidence={
+                "ratio": ratio,
+                "learning_rate": lr,
+                "layers_affected": len(affected),
+                "parameters": affected[:16],
+            },
+            touches=self._everything(watch),
+            optimizer=watch.label,
+            parameter=worst,
             confidence=Confidence.PROBABLE,
-        )  # fmt: skip
+        )
 
 
 def _level(values: list[float], i: int) -> float:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 
 from osler.core.finding import Confidence, Finding, Severity, Where
+from osler.training import private
 from osler.training.classify import Verdict
 from osler.training.deep import Op
 from osler.training.frames import Line
@@ -92,9 +93,9 @@ class NumberMonitor:
         found: dict[int, tuple[str, str, torch.Tensor]] = {}
         names = self._recorder.names
         for root in [*(r for s in trip.segments for r in roots_of(s)), *names.roots()]:
-            for name, p in root.named_parameters():
-                if bad(p):
-                    found.setdefault(id(p), ("parameter", names.parameter(p) or name, p))
+            for name, weight in root.named_parameters():
+                if bad(weight):
+                    found.setdefault(id(weight), ("parameter", names.parameter(weight) or name, weight))
         if trip.watch is not None:
             for i, p in enumerate(trip.watch.parameters):
                 if bad(p):
@@ -141,10 +142,19 @@ class NumberMonitor:
         if watch is not None:
             touches.add(f"optimizer:{watch.number}")
         return Finding(
-            "nonfinite-parameter", Severity.ERROR, Confidence.DEFINITE, message + ".",
+            "nonfinite-parameter",
+            Severity.ERROR,
+            Confidence.DEFINITE,
+            message + ".",
             self._where(trip, line, module=module_of(name) or None, parameter=name),
-            evidence, fix, None, trip.step, trip.step, 1, frozenset(touches),
-        )  # fmt: skip
+            evidence,
+            fix,
+            None,
+            trip.step,
+            trip.step,
+            1,
+            frozenset(touches),
+        )
 
     def _first_use(self, trip: Trip) -> Line | None:
         for segment in trip.segments:
@@ -182,16 +192,31 @@ class NumberMonitor:
         if result.why_not:
             evidence["not_reproduced"] = result.why_not
         place = self._where(
-            trip, line, module=op.module, tensor=tensor, sample=sample, op=op.name,
+            trip,
+            line,
+            module=op.module,
+            tensor=tensor,
+            sample=sample,
+            op=op.name,
             direction="backward" if result.backward else "forward",
-        )  # fmt: skip
+        )
         message = sentence_for(verdict, origin, place, evidence)
         confidence = Confidence.DEFINITE if result.reproduced else Confidence.PROBABLE
         confirmed = result.guarded if result.reproduced else None
         return Finding(
-            verdict.rule, Severity.ERROR, confidence, message, place, evidence, fix_for(verdict, evidence, tensor),
-            confirmed, trip.step, trip.step, 1, self._touches(trip, result, op),
-        )  # fmt: skip
+            verdict.rule,
+            Severity.ERROR,
+            confidence,
+            message,
+            place,
+            evidence,
+            fix_for(verdict, evidence, tensor),
+            confirmed,
+            trip.step,
+            trip.step,
+            1,
+            self._touches(trip, result, op),
+        )
 
     def _line(self, op: Op, result: Replayed) -> Line | None:
         if op.line is not None:
@@ -219,23 +244,39 @@ class NumberMonitor:
             message += f", column {column})" if column is not None else ")"
         confirmed = vanishes_without(result.segment, more, leaf) if result.reproduced else None
         evidence: dict[str, object] = {
-            "tensor": describe(leaf.tensor), "first_index": index, "samples": rows, "batch_size": batch,
+            "tensor": describe(leaf.tensor),
+            "first_index": index,
+            "samples": rows,
+            "batch_size": batch,
             "replay_ms": round(result.seconds * 1e3, 1),
-        }  # fmt: skip
+        }
         if result.why_not:
             evidence["not_reproduced"] = result.why_not
         place = self._where(
-            trip, line, tensor=leaf.name, sample=sample, column=column, direction="forward",
+            trip,
+            line,
+            tensor=leaf.name,
+            sample=sample,
+            column=column,
+            direction="forward",
             module=op.module if op is not None else None,
-        )  # fmt: skip
+        )
         touches = self._touches(trip, result, op) | ({f"column:{column}"} if column is not None else set())
         return Finding(
-            "nonfinite-input", Severity.ERROR, Confidence.DEFINITE if result.reproduced else Confidence.PROBABLE,
-            message + ".", place, evidence,
+            "nonfinite-input",
+            Severity.ERROR,
+            Confidence.DEFINITE if result.reproduced else Confidence.PROBABLE,
+            message + ".",
+            place,
+            evidence,
             "Find where the data gets it (a missing value read as NaN, a division in the preprocessing) and impute or drop "
             "the sample there; torch.isfinite(batch).all() in the dataset shows it at once.",
-            confirmed, trip.step, trip.step, 1, touches,
-        )  # fmt: skip
+            confirmed,
+            trip.step,
+            trip.step,
+            1,
+            touches,
+        )
 
     @staticmethod
     def _column(mask: torch.Tensor) -> str | None:
@@ -255,7 +296,7 @@ class NumberMonitor:
         if len(op.inputs) <= verdict.operand:
             return None
         tensor = op.inputs[verdict.operand].tensor
-        return result.names.get(tensor.untyped_storage()._cdata)
+        return result.names.get(private.storage_key(tensor))
 
     def _what_led_here(self, trip: Trip, result: Replayed, op: Op) -> dict[str, object]:
         """The update that blew the weights up, where the weights that went in are far larger than they were."""
@@ -316,19 +357,32 @@ class NumberMonitor:
             {f"parameter:{b}" for b in broken} | ({f"optimizer:{trip.watch.number}"} if trip.watch else set())
         )
         return Finding(
-            "nonfinite-op", Severity.ERROR, Confidence.DEFINITE,
+            "nonfinite-op",
+            Severity.ERROR,
+            Confidence.DEFINITE,
             f"At step {trip.step} {subject} not finite; the operation is not known: {why}.",
-            self._where(trip, line, module=module), evidence,
+            self._where(trip, line, module=module),
+            evidence,
             "Run again with --budget none (and the same seed) to get the operation and its line.",
-            None, trip.step, trip.step, 1, touches,
-        )  # fmt: skip
+            None,
+            trip.step,
+            trip.step,
+            1,
+            touches,
+        )
 
     def _where(self, trip: Trip, line: Line | None, **more: Any) -> Where:
         r = self._recorder
         return Where(
-            file=line.file if line else None, line=line.line if line else None, function=line.function if line else None,
-            step=trip.step, epoch=r.epoch, batch=r.batch, rank=_rank(), **more,
-        )  # fmt: skip
+            file=line.file if line else None,
+            line=line.line if line else None,
+            function=line.function if line else None,
+            step=trip.step,
+            epoch=r.epoch,
+            batch=r.batch,
+            rank=_rank(),
+            **more,
+        )
 
 
 def _jump(watch: OptimizerWatch) -> Any:

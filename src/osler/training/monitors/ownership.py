@@ -109,14 +109,17 @@ class OwnershipMonitor:
         owned = self._owned()
         in_model = {id(p) for root in names.roots() for p in root.parameters()}
         orphans = [
-            p for i, p in enumerate(watch.parameters)
+            p
+            for i, p in enumerate(watch.parameters)
             if id(p) not in in_model and p.requires_grad and all(row[i] == NO_GRADIENT for row in watch.rows)
-        ]  # fmt: skip
+        ]
         homeless = [
-            (root, n, p) for root in names.roots() if root.training
+            (root, n, p)
+            for root in names.roots()
+            if root.training
             for n, p in root.named_parameters()
             if p.requires_grad and p.grad is not None and id(p) not in owned and not self._moved(p)
-        ]  # fmt: skip
+        ]
         findings = list(self._unregistered(watch, owned))
         if orphans and homeless:
             findings.append(self._stale(watch, orphans, homeless))
@@ -135,15 +138,20 @@ class OwnershipMonitor:
         shapes = [tuple(p.shape) for _, _, p in homeless]
         alike = sum(tuple(p.shape) in shapes for p in orphans)
         return make(
-            self._recorder, "stale-optimizer-parameters",
+            self._recorder,
+            "stale-optimizer-parameters",
             f"{watch.label} owns {len(orphans)} parameters that the model no longer has, while {listed(names)} "
             f"of the model get gradients and no optimizer owns them.",
-            line=watch.born, step=watch.steps, first_step=0, severity=Severity.ERROR,
+            line=watch.born,
+            step=watch.steps,
+            first_step=0,
+            severity=Severity.ERROR,
             fix="Construct the optimizer after the last change to the model's layers (a replaced head, a deep copy, a re-initialisation).",
             evidence={"stale": len(orphans), "of": len(watch.parameters), "unowned": names[:16], "same_shape": alike},
             touches=[f"optimizer:{watch.number}", *(f"parameter:{n}" for n in names)],
-            optimizer=watch.label, parameter=names[0],
-        )  # fmt: skip
+            optimizer=watch.label,
+            parameter=names[0],
+        )
 
     def _left_out(self, watch: OptimizerWatch, homeless: list[Any], owned: set[int]) -> Finding:
         names = [self._recorder.names.parameter(p) or n for _, n, p in homeless]
@@ -152,25 +160,34 @@ class OwnershipMonitor:
         # Training only what lies behind a backbone is a habit (feature extraction), its gradients a mere waste.
         upstream = bool(places and theirs and max(places) < min(theirs))
         return make(
-            self._recorder, "parameter-not-in-optimizer",
+            self._recorder,
+            "parameter-not-in-optimizer",
             f"{len(names)} parameter{'s' if len(names) > 1 else ''} ({listed(names)}) get gradients and no optimizer owns them: "
             "they never change.",
-            line=watch.born, step=watch.steps, first_step=0,
+            line=watch.born,
+            step=watch.steps,
+            first_step=0,
             severity=Severity.INFO if upstream else Severity.WARNING,
             fix="Hand them to the optimizer (model.parameters() of the whole model, or add_param_group), or set requires_grad_(False) "
             "if they are meant to stay as they are.",
-            evidence={"parameters": names[:16], "count": len(names), "elements": sum(p.numel() for _, _, p in homeless)},
+            evidence={
+                "parameters": names[:16],
+                "count": len(names),
+                "elements": sum(p.numel() for _, _, p in homeless),
+            },
             touches=[*(f"parameter:{n}" for n in names), f"optimizer:{watch.number}"],
-            optimizer=watch.label, parameter=names[0],
-        )  # fmt: skip
+            optimizer=watch.label,
+            parameter=names[0],
+        )
 
     def _unregistered(self, watch: OptimizerWatch, owned: set[int]) -> Iterator[Finding]:
         for root in self._recorder.names.roots():
             for hidden in _hidden(root):
                 learning = [
-                    t for t in hidden.tensors
+                    t
+                    for t in hidden.tensors
                     if t.requires_grad and t.grad is not None and id(t) not in owned and not self._moved(t)
-                ]  # fmt: skip
+                ]
                 if not learning or not hidden.training:
                     continue
                 path = self._recorder.names.module(hidden.owner)
@@ -179,23 +196,29 @@ class OwnershipMonitor:
                 line = Line(source, number, "__init__") if source and number else None
                 where = f"{type(hidden.owner).__name__}.{hidden.attribute}"
                 yield make(
-                    self._recorder, "layers-not-registered",
+                    self._recorder,
+                    "layers-not-registered",
                     f"{len(learning)} parameters in {where} get gradients, but parameters() does not see them: "
                     f"they are kept in a plain {hidden.kind}, so no optimizer owns them and no checkpoint holds them.",
-                    line=line, step=watch.steps, first_step=0, severity=Severity.ERROR,
+                    line=line,
+                    step=watch.steps,
+                    first_step=0,
+                    severity=Severity.ERROR,
                     fix=_registration(hidden.kind, hidden.attribute),
-                    evidence={"attribute": hidden.attribute, "kind": hidden.kind, "tensors": len(learning),
-                              "elements": sum(t.numel() for t in learning)},
+                    evidence={
+                        "attribute": hidden.attribute,
+                        "kind": hidden.kind,
+                        "tensors": len(learning),
+                        "elements": sum(t.numel() for t in learning),
+                    },
                     touches=[f"module:{path}", f"optimizer:{watch.number}"],
                     module=path,
-                )  # fmt: skip
+                )
 
     def _unused(self, watch: OptimizerWatch) -> Iterator[Finding]:
         if self._opaque:
             return
-        none = {
-            id(p) for i, p in enumerate(watch.parameters) if all(row[i] == NO_GRADIENT for row in watch.rows)
-        }  # fmt: skip
+        none = {id(p) for i, p in enumerate(watch.parameters) if all(row[i] == NO_GRADIENT for row in watch.rows)}
         owned_elsewhere = self._owned() - {id(p) for p in watch.parameters}
         for root in self._recorder.names.roots():
             if not root.training:
@@ -213,17 +236,21 @@ class OwnershipMonitor:
             for path, unused in groups.items():
                 owner = owners[path]
                 yield make(
-                    self._recorder, "unused-parameter",
+                    self._recorder,
+                    "unused-parameter",
                     f"{len(unused)} parameter{'s' if len(unused) > 1 else ''} of {type(owner).__name__} ({listed(unused)}) took no part in the loss "
                     f"in {watch.steps} steps.",
-                    line=forward_line(owner), step=watch.steps, first_step=0,
+                    line=forward_line(owner),
+                    step=watch.steps,
+                    first_step=0,
                     # A library's model may well have heads that this task does not need.
                     severity=Severity.WARNING if users_class(owner) else Severity.INFO,
                     fix=f"Use {module_of(unused[0]) or unused[0]} in forward, or remove it; DistributedDataParallel would refuse it.",
                     evidence={"parameters": unused[:16], "count": len(unused)},
                     touches=[*(f"parameter:{n}" for n in unused), *(f"module:{module_of(n)}" for n in unused)],
-                    module=module_of(unused[0]) or None, parameter=unused[0],
-                )  # fmt: skip
+                    module=module_of(unused[0]) or None,
+                    parameter=unused[0],
+                )
 
 
 def _fingerprint(p: torch.Tensor) -> float:
@@ -267,7 +294,8 @@ def _hidden(root: torch.nn.Module) -> Iterator[_Hidden]:
                     tensors.append(item)
                     training = True
             if tensors:
-                kind = {list: "list", tuple: "tuple", dict: "dict", set: "set"}.get(type(value), "attribute")
+                plain = type(value) in (list, tuple, dict, set)
+                kind = type(value).__name__ if plain else "attribute"
                 yield _Hidden(owner, attribute, kind, tensors, training)
 
 

@@ -123,11 +123,14 @@ class UnitMonitor:
         assert a.alive is not None
         more = f"; {len(found) - 1} layers after it likewise" if len(found) > 1 else ""
         return self._make(
-            "dead-relu", a.line, a.module, first,
+            "dead-relu",
+            a.line,
+            a.module,
+            first,
             f"{count} of {a.alive.numel()} units of the {a.name} {_at(a.module, a.line)} are 0 on every sample of the last {_LOOKS} or more looks{more}.",
             "Lower the learning rate or warm it up, use He initialisation with zero bias, or LeakyReLU / GELU; units that are dead do not come back.",
             {"dead": count, "units": a.alive.numel(), "share": share, "layers": len(found)},
-        )  # fmt: skip
+        )
 
     # --- saturated
 
@@ -143,12 +146,15 @@ class UnitMonitor:
     def _saturated(self, found: list[tuple[Activation, int, float]]) -> Finding:
         a, first, level = found[0]
         return self._make(
-            "saturated-activation", a.line, a.module, first,
+            "saturated-activation",
+            a.line,
+            a.module,
+            first,
             f"{level:.0%} of the outputs of the {a.name} {_at(a.module, a.line)} sit at its limits: its derivative there is almost 0.",
             "Scale the inputs to zero mean and unit variance, use Xavier initialisation or a normalisation layer before it"
             + ("; scale attention scores by 1/sqrt(d)." if a.name == "softmax" else "."),
             {"share": level, "low": a.low, "high": a.high, "layers": len(found)},
-        )  # fmt: skip
+        )
 
     # --- collapsed
 
@@ -165,31 +171,53 @@ class UnitMonitor:
             return None
         if seen[-1][1] > start / 5:
             return None
+        # It falls look after look; a fall at one stroke is a layer that was killed, or other data.
+        if sum(5 * self._s.collapse_spread < v < 0.75 * start for _, v, _ in seen) < 2:
+            return None
         onset = next(step for step, v, _ in seen if v <= 5 * self._s.collapse_spread)
         return onset, start, s.spread
 
     def _collapsed(self, found: list[tuple[Spread, int, float, float]]) -> Finding:
         s, onset, start, now = found[0]
         return self._make(
-            "activation-collapse", s.line, s.module, onset,
+            "activation-collapse",
+            s.line,
+            s.module,
+            onset,
             f"The outputs of {s.module} ({s.kind}) for different samples have become the same: their spread fell from {number(start)} to {number(now)} "
             f"(1 is well spread), effective rank {number(s.rank)}.",
             "Stop the gradient on one branch (siamese nets), add a term that keeps the variance up (VICReg, contrastive negatives), or lower the "
             "learning rate if a layer died.",
             {"spread_before": start, "spread": now, "effective_rank": s.rank, "layers": len(found)},
             confidence=Confidence.PROBABLE,
-        )  # fmt: skip
+        )
 
     def _make(
-        self, rule: str, line: Line | None, module: str | None, first: int, message: str, fix: str,
-        evidence: dict[str, object], confidence: Confidence = Confidence.DEFINITE,
-    ) -> Finding:  # fmt: skip
+        self,
+        rule: str,
+        line: Line | None,
+        module: str | None,
+        first: int,
+        message: str,
+        fix: str,
+        evidence: dict[str, object],
+        confidence: Confidence = Confidence.DEFINITE,
+    ) -> Finding:
         names = self._recorder.names
         touches = [f"parameter:{n}" for r in names.roots() for n, _ in r.named_parameters()]
         return make(
-            self._recorder, rule, message, line=line, step=self._recorder.step, first_step=first, fix=fix, evidence=evidence,
-            touches=[f"module:{module}" if module else "module:", *touches], confidence=confidence, module=module,
-        )  # fmt: skip
+            self._recorder,
+            rule,
+            message,
+            line=line,
+            step=self._recorder.step,
+            first_step=first,
+            fix=fix,
+            evidence=evidence,
+            touches=[f"module:{module}" if module else "module:", *touches],
+            confidence=confidence,
+            module=module,
+        )
 
 
 def _at(module: str | None, line: Line | None) -> str:

@@ -1,6 +1,6 @@
 """Runs a script, `-m module` or `-c code` in an interpreter that does not have osler, as if osler were installed there.
 
-    PYTHON [interpreter options] …/osler/training/trampoline.py script.py args…
+    PYTHON [interpreter options] …/osler/app/trampoline.py script.py args…
 
 This file is run by path. It takes the `osler` package, and nothing that lies beside it, from where this file is, wakes
 it up, and then makes way: `__main__`, `sys.argv`, `sys.path`, tracebacks and exit codes are those of plain Python.
@@ -157,4 +157,4 @@ if __name__ == "__main__":
     if not _safe_path():
         del sys.path[0]  # this file's folder
     # What follows empties this module's namespace, so it must not run in it.
-    _own_module("osler.training.trampoline", __file__).run(sys.argv[1:])
+    _own_module("osler.app.trampoline", __file__).run(sys.argv[1:])
