@@ -139,7 +139,7 @@ KINDS = (
     Kind("MLP, 2 layers, Adam", lambda: mlp(32, 64, 10), _adam, lambda: _vectors(32, 32)),
     Kind("MLP, 4 layers, Adam", lambda: mlp(64, 128, 128, 128, 10), _adam, lambda: _vectors(128, 64)),
     Kind("MLP, 4 wide layers, Adam", lambda: mlp(128, 256, 256, 256, 10), _adam, lambda: _vectors(192, 128)),
-    Kind("CNN, 3 convolutions, SGD", lambda: cnn(8), _sgd, lambda: _images(12)),
-    Kind("CNN, 3 wide convolutions, SGD", lambda: cnn(16), _sgd, lambda: _images(16)),
-    Kind("transformer, 4 blocks, AdamW", lambda: CharTransformer(64, 4, 64), _adamw, lambda: _tokens(8, 64)),
+    Kind("CNN, 3 convolutions, SGD", lambda: cnn(8), _sgd, lambda: _images(56)),
+    Kind("CNN, 3 wide convolutions, SGD", lambda: cnn(16), _sgd, lambda: _images(80)),
+    Kind("transformer, 4 blocks, AdamW", lambda: CharTransformer(64, 4, 64), _adamw, lambda: _tokens(32, 64)),
 )

@@ -1,6 +1,6 @@
 """A small character transformer trained on the project's own documentation (docs/*.md); nothing is wrong with it.
 
-    python examples/charlm.py
+python examples/charlm.py
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-STEPS = 300
+STEPS = 200
 BATCH = 16
-CONTEXT = 64
-WIDTH = 64
+CONTEXT = 48
+WIDTH = 48
 HEADS = 4
 BLOCKS = 2
 LR = 3e-3

@@ -1,6 +1,6 @@
 """Handwritten digits: a small CNN trained with an additive-margin softmax (CosFace), two epochs.
 
-    python examples/first_nan.py
+python examples/first_nan.py
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes docs/rules.md from the catalogue and the settings tree.
 
-    python scripts/docs.py            write the page
-    python scripts/docs.py --check    exit 1 if the page is not what it would be written as
+python scripts/docs.py            write the page
+python scripts/docs.py --check    exit 1 if the page is not what it would be written as
 """
 
 from __future__ import annotations

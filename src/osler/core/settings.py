@@ -145,6 +145,12 @@ class Gradients:
         "Chen & He 2021 (SimSiam, arXiv:2011.10566): 1 for spread features, 0 at collapse",
         ("activation-collapse",),
     )
+    collapse_start: float = threshold(
+        0.4,
+        "spread that a hidden layer must have had before its loss is a collapse",
+        "measured at the start of the healthy scripts: 0.4 to 1; a variational encoder's means may begin below",
+        ("activation-collapse",),
+    )
     update_high: float = threshold(
         0.1,
         "median |update| / |weight| of a layer above which its steps are too large",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from osler.training.frames import Line
+from osler.training.tape import tensors_in
 
 RELU = frozenset(["relu", "relu_", "relu6", "threshold", "threshold_", "hardtanh_relu", "clamp_min", "clamp_min_"])
 LIMITED: dict[str, tuple[float, float]] = {
@@ -60,6 +62,7 @@ class Spread:
         spread: mean over features of the standard deviation over the batch of the unit-length outputs, times the square
             root of the number of features: 1 for well spread, 0 for collapsed (Chen & He 2021).
         rank: effective rank (participation ratio) of the centred outputs.
+        given: share of the samples given to the model that differ from the first.
     """
 
     module: str
@@ -67,6 +70,7 @@ class Spread:
     line: Line | None
     spread: float
     rank: float
+    given: float = 1.0
 
 
 MARGIN = 0.01  # replaced by the setting `gradients.saturation_margin` when a session begins
@@ -114,7 +118,16 @@ def activation_of(
     )
 
 
-def spread_of(output: torch.Tensor, module: str, kind: str, line: Line | None) -> Spread | None:
+def given_spread(args: Any) -> float:
+    """Share of the samples of the first batched tensor that differ from the first sample; 1 where there is none."""
+    for t in tensors_in(args):
+        if t.dim() and t.shape[0] > 1 and t.layout == torch.strided:
+            rows = t.detach()[:64].flatten(1) if t.dim() > 1 else t.detach()[:64, None]
+            return float((rows != rows[0]).any(1).float().mean())
+    return 1.0
+
+
+def spread_of(output: torch.Tensor, module: str, kind: str, line: Line | None, given: float = 1.0) -> Spread | None:
     """The spread of a layer's output, None where it has no batch of feature vectors to speak of."""
     if output.dim() < 2 or not output.is_floating_point() or output.layout != torch.strided:
         return None
@@ -134,4 +147,4 @@ def spread_of(output: torch.Tensor, module: str, kind: str, line: Line | None) -
     gram = centred @ centred.T if n <= d else centred.T @ centred
     trace = float(gram.diagonal().sum())
     square = float((gram * gram).sum())
-    return Spread(module, kind, line, spread, trace * trace / square if square > 0 else 0.0)
+    return Spread(module, kind, line, spread, trace * trace / square if square > 0 else 0.0, given)

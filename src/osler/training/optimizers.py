@@ -38,6 +38,7 @@ class OptimizerWatch:
         rows: the last window's gradient norms, one row per step in the order of `parameters`; -1 where there was none.
         row_steps: the steps that `rows` belong to.
         history: the last 256 steps.
+        kept: steps with their rows that the curves have not taken yet.
         born, line: where it was constructed and where it was last stepped.
     """
 
@@ -52,6 +53,7 @@ class OptimizerWatch:
         self.rows: deque[list[float]] = deque(maxlen=window)
         self.row_steps: deque[int] = deque(maxlen=window)
         self.history: deque[StepRecord] = deque(maxlen=256)
+        self.kept: list[tuple[StepRecord, list[float]]] = []
         self.parameters: list[torch.Tensor] = []
         self._group_sizes: list[int] = []
         self._versions: tuple[int, int] | None = None
@@ -72,8 +74,18 @@ class OptimizerWatch:
             self.rows.clear()
             self.row_steps.clear()
 
-    def lr(self, optimizer: torch.optim.Optimizer) -> float:
+    def keep(self, record: StepRecord, row: list[float], window: bool = True) -> None:
+        """Remember a step; `window`: its row counts for the judgements."""
+        if window:
+            self.rows.append(row)
+            self.row_steps.append(record.step)
+        self.history.append(record)
+        self.kept.append((record, row))
+
+    def lr(self, optimizer: torch.optim.Optimizer | None) -> float:
         """Learning rate of the first group; NaN where it is a tensor on another device."""
+        if optimizer is None:
+            return math.nan
         value = optimizer.param_groups[0].get("lr", math.nan)
         if isinstance(value, torch.Tensor):
             return float(value) if value.device.type == "cpu" else math.nan

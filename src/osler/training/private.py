@@ -7,11 +7,14 @@ switching its fast path off with `disable`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 _OFF: set[str] = set()
 
@@ -50,6 +53,7 @@ _AVAILABLE: dict[str, bool] = {
     "norms in one call": hasattr(torch, "_foreach_norm"),
     "scaler's found_inf": True,
     "storage identity": hasattr(torch.UntypedStorage, "_cdata"),
+    "tracing state": _has("_C._get_tracing_state"),
     "functorch level": _has("_C._functorch.maybe_current_level"),
 }
 
@@ -60,6 +64,7 @@ _FALLBACK = {
     "norms in one call": "one norm per tensor, stacked",
     "scaler's found_inf": "a drop of GradScaler.get_scale()",
     "storage identity": "the address of the memory",
+    "tracing state": "torch.jit.is_tracing",
     "functorch level": "transforms are not recognised; their calls are recorded and never replayed",
 }
 
@@ -118,7 +123,7 @@ class RootHook:
 
     def lift(self) -> bool:
         """Take the global hook away for now; returns whether it was there."""
-        if self._post is not None or self._handle is None:
+        if self._handle is None or self._post is not None:
             return False
         return self._table.pop(self._key, None) is not None
 
@@ -261,6 +266,48 @@ def scaler_found_inf(scaler: Any) -> bool | None:
     return any(bool(f.item()) for state in states.values() for f in state["found_inf_per_device"].values())
 
 
+# --- small things that have no public name --------------------------------------------------------------------------
+
+DispatchMode = TorchDispatchMode
+
+
+def version(tensor: torch.Tensor) -> int:
+    """How often the tensor has been written to; 0 for inference tensors, which do not count."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def uncompiled(module: Any) -> Any:
+    """The module behind the wrapper that `torch.compile` puts around it."""
+    return getattr(module, "_orig_mod", module)
+
+
+def compiled_module_class() -> Any:
+    """The class of compiled modules, None where nothing has been compiled in this process."""
+    return getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
+
+
+def leaves(value: Any) -> list[Any]:
+    """The leaves of nested containers, as torch's own pytrees see them."""
+    return tree_leaves(value)
+
+
+def schema_of(overload: Any) -> Any:
+    """The schema of an operator overload: `name`, `is_mutable`."""
+    return overload._schema
+
+
+def overload_name(overload: Any) -> str:
+    """`aten::add.Tensor`, `aten::relu.default`."""
+    return f"{overload._schema.name}.{overload._overloadname}"
+
+
+def loader_iterator() -> Any:
+    """The base class of DataLoader's iterators, None where it has another name."""
+    from torch.utils.data import dataloader
+
+    return getattr(dataloader, "_BaseDataLoaderIter", None)
+
+
 # --- storage identity -------------------------------------------------------------------------------------------------
 
 
@@ -277,6 +324,16 @@ def storage_key(tensor: torch.Tensor) -> int:
 
 
 # --- functorch -------------------------------------------------------------------------------------------------------
+
+
+def busy_elsewhere() -> bool:
+    """Whether torch is compiling, tracing or transforming: what is called then is no step of a training."""
+    return torch.compiler.is_compiling() or is_tracing() or in_transform()
+
+
+def is_tracing() -> bool:
+    """Whether `torch.jit.trace` is at work."""
+    return torch._C._get_tracing_state() is not None if _fast("tracing state") else bool(torch.jit.is_tracing())  # type: ignore[attr-defined]
 
 
 def in_transform() -> bool:

@@ -12,7 +12,8 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,13 +24,33 @@ from osler.core.sink import Sink
 from osler.training import private
 from osler.training.frames import Line, line_of, user_frame, user_line
 from osler.training.governor import Governor
+from osler.training.ledger import Ledger
+from osler.training.looks import Looks, has_fast_path
 from osler.training.naming import Names
 from osler.training.optimizers import NO_GRADIENT, OptimizerWatch, StepRecord, gradient_norms, really_bad
 from osler.training.series import SeriesWriter
 from osler.training.tape import Entry, Segment, Tape, TapeMode, autocast_now, rng_now, tensors_in, versions_of
-from osler.training.trace import Trace, Tracer
+from osler.training.trace import Trace
 
 _now = time.perf_counter_ns
+_EVERY = 16  # steps between two judgements of the windows
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """A number that went bad, with what is needed to look into it.
+
+    Attributes:
+        kind: what gave it away.
+        step: the step in which it did.
+        watch: the optimizer whose step it is, None where there is none.
+        segments: what was held since the last step.
+    """
+
+    kind: str
+    step: int
+    watch: OptimizerWatch | None
+    segments: list[Segment]
 
 
 class Recorder:
@@ -40,64 +61,59 @@ class Recorder:
         self.settings = settings
         self.options = options
         self.names = Names()
+        self.ledger = Ledger(sink, settings)
         self.optimizers: dict[int, OptimizerWatch] = {}
         self.tape = Tape(settings.numbers.max_tape, settings.numbers.max_segments)
         self.governor = Governor(settings.budget, bool(options.get("budget_none")), settings.gradients.sample_every)
-        self.series = SeriesWriter(sink)
-        self.step = 0
-        self.seen: dict[str, Finding] = {}
+        self.series = SeriesWriter(sink, self.names)
+        self.looks = Looks(self.names, any(options.get(k) for k in ("trace_layers", "expect", "record_graph")))
+        self.mode = private.BottomMode(TapeMode(self.tape, lambda: not self.mode.on or self.closed()))
+        self.root_hook = private.RootHook(self.enter_root, self.leave_root)
+        self.thread = threading.get_ident()
+        # what the session connects
         self.on_trip: Callable[[Trip], list[Finding]] = lambda trip: []
         self.on_step: Callable[[OptimizerWatch], list[Finding]] = lambda watch: []
         self.on_trace: Callable[[Trace, OptimizerWatch | None], list[Finding]] = lambda trace, watch: []
         self.on_cut: Callable[[Trace | None, Line | None], list[Finding]] = lambda trace, line: []
+        # surroundings
         self.born: dict[int, tuple[weakref.ref[Any], Line | None]] = {}
         self.loaded_at: dict[int, int] = {}
         self.batch: int | None = None
         self.epoch: int | None = None
+        self.step = 0
+        self.trips = 0
+        # where the training is
         self.dead = False
         self.replaying = False
         self.in_root = False
-        self.in_backward = 0
+        self.in_backward = False
         self.in_step = 0
         self.in_scaler = 0
         self.scaling = False
         self.skips = 0
-        self.trips = 0
-        self.untaped_trips = 0
         self.last_loss: float | None = None
-        self.last_loss_tensor: torch.Tensor | None = None
+        self.unscaled_loss: float | None = None
         self.last_line: Line | None = None
-        self.trace: Trace | None = None
-        self.tracer: Tracer | None = None
-        self._tracer_mode: private.BottomMode | None = None
-        self._want_calls = bool(options.get("trace_layers") or options.get("expect") or options.get("record_graph"))
-        self._calls_taken = False
-        self._pending_trace: Trace | None = None
-        self._weights_before: list[torch.Tensor] | None = None
-        self.update_ratios: dict[int, list[tuple[int, float]]] = {}
-        self.mode = private.BottomMode(TapeMode(self.tape, lambda: not self.mode.on or self.closed()))
-        self.root_hook = private.RootHook(self.enter_root, self.leave_root)
-        self._thread = threading.get_ident()
-        self._root_rng: Any = None
-        self._root_training = True
-        self._root_line: Line | None = None
-        self._root_start = 0
+        self._loss_tensor: torch.Tensor | None = None
+        self._loss_told = False
+        self._root: tuple[Any, bool, Line | None, int] = (None, True, None, 0)
+        # nanoseconds since the last step
         self._always = 0
         self._taping = 0
-        self._looking = 0
         self._last_step_end = _now()
-        self._op_cost = _cost_of_one_taped_call()
+        self._call_cost, self._root_cost = _costs()
         self._recorded = 0
+        self._roots = 0
 
     # --- state
 
     def closed(self) -> bool:
         """Whether nothing is to be recorded at this moment."""
-        return self.dead or self.replaying or self.in_backward > 0 or self.in_root or self.in_scaler > 0
+        return self.dead or self.replaying or self.in_backward or self.in_root or self.in_scaler > 0
 
     def elsewhere(self) -> bool:
         """Whether this is not the thread that is watched."""
-        return threading.get_ident() != self._thread
+        return threading.get_ident() != self.thread
 
     def guarded(self, what: str, fn: Callable[[], None]) -> None:
         """Run osler's own slow work; if it fails, say so once and step aside."""
@@ -121,36 +137,35 @@ class Recorder:
             "everything after the failure", f"osler failed while {what}: {type(error).__name__}: {text}"
         )
         self.mode.pop()
-        self._end_trace()
+        self.looks.stop()
         self.tape.clear()
+        self.tape.entries.clear()
 
     # --- root modules
 
     def enter_root(self, module: torch.nn.Module, args: Any) -> bool:
         """A module is called from outside any module; returns whether its end is of interest."""
-        if self.closed() or self.elsewhere() or torch.compiler.is_compiling():
-            return False
         began = _now()
-        if private.in_transform() or torch._C._get_tracing_state() is not None:
+        if self.closed() or threading.get_ident() != self.thread or private.busy_elsewhere():
             return False
         grad = torch.is_grad_enabled()
-        if not grad and not (self.governor.look_on and module.training):
-            return False
-        if not self.governor.tape_on and not self.governor.look_on:
+        look = self.governor.look_on
+        if not grad and not (look and module.training):
             return False
         self.in_root = True
         self.mode.pop()
-        self._root_training = module.training
-        self._root_line = line_of(user_frame(sys._getframe(1)))
+        self._roots += 1
         if self.names.know(module):
-            self.sink_roots(module)
+            self.series.rename()
+        rng = line = None
         if grad:
             self.tape.sweep()
-            self._root_rng = rng_now()
-            self._taping += _now() - began
-        if self.governor.look_on and not _has_fast_path(module):
-            self._begin_trace(module)
-        self._root_start = _now()
+            rng = rng_now()
+            line = line_of(user_frame(sys._getframe(1)))
+        self._taping += _now() - began
+        if look and not has_fast_path(module):
+            self.looks.begin(module, args, self.step)
+        self._root = (rng, module.training, line, _now())
         return True
 
     def leave_root(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
@@ -159,46 +174,31 @@ class Recorder:
             return
         began = _now()
         self.in_root = False
-        if self.dead:
-            return
-        if self.tracer is not None:
-            self._looking += began - self._root_start
-        if not torch.is_grad_enabled() or self.replaying:
+        rng, training, line, entered = self._root
+        if self.looks.tracer is not None:
+            self.looks.spent += began - entered
+        if self.dead or self.replaying or not torch.is_grad_enabled():
             return
         if output is not None and self.governor.tape_on:
             outputs = [weakref.ref(t) for t in tensors_in(output)]
-            self.tape.add(
-                Entry(
-                    module,
-                    args,
-                    kwargs,
-                    outputs,
-                    self._root_line,
-                    self._root_rng,
-                    versions_of(args),
-                    True,
-                    self._root_training,
-                    autocast_now(),
-                )
-            )
-        if self.governor.tape_on and not self.in_backward:
-            self.mode.push()
+            entry = Entry(
+                module, args, kwargs, outputs, line, rng, versions_of(args), True, training, autocast_now()
+            )  # fmt: skip
+            self.tape.add(entry)
+            if not self.in_backward:
+                self.mode.push()
         self._taping += _now() - began
 
     def opaque_call(self, fn: Any, original: Any, args: Any, kwargs: Any) -> Any:
         """Call a compiled callable as one opaque root: neither modes nor hooks of osler may be seen by the compiler."""
         if self.dead or self.replaying or self.elsewhere() or torch.compiler.is_compiling():
             return fn(*args, **kwargs)
-        was_root = self.in_root
-        taped, lifted = self.mode.on, self.root_hook.lift()
+        was_root, taped, lifted = self.in_root, self.mode.on, self.root_hook.lift()
         self.mode.pop()
-        if self._tracer_mode is not None:
-            self._tracer_mode.pop()
-            assert self.tracer is not None
-            self.tracer.unhook()
+        traced = self.looks.pause()
         record = not was_root and not self.in_backward and torch.is_grad_enabled() and self.governor.tape_on
         rng = rng_now() if record else None
-        line = user_line() if record or self.tracer is not None else None
+        line = user_line() if record or traced else None
         self.in_root = True
         try:
             output = fn(*args, **kwargs)
@@ -206,122 +206,73 @@ class Recorder:
             self.in_root = was_root
             if lifted:
                 self.root_hook.restore()
-            if self._tracer_mode is not None:
-                self._tracer_mode.push()
-                if self.tracer is not None and was_root:
-                    self.tracer.hook()
+            if traced:
+                self.looks.resume(was_root)
             if taped:
                 self.mode.push()
         module = original if isinstance(original, torch.nn.Module) else None
-        if self.trace is not None and self.tracer is not None:
-            self.trace.opaque.append(
-                type(module).__name__ if module is not None else getattr(original, "__name__", "?")
-            )
-            if module is not None:
-                self.tracer.know(module)
-            parameters: list[torch.Tensor] = list(module.parameters()) if module is not None else []
-            self.tracer.opaque("compiled call", line, args, output, parameters)
+        name = type(module).__name__ if module is not None else getattr(original, "__name__", "a function")
+        self.looks.opaque(name, line, module, args, output)
         if record:
             if module is not None and self.names.know(module):
-                self.sink_roots(module)
+                self.series.rename()
             outputs = [weakref.ref(t) for t in tensors_in(output)]
             training = module.training if module is not None else True
-            self.tape.add(
-                Entry(
-                    original,
-                    args,
-                    kwargs,
-                    outputs,
-                    line,
-                    rng,
-                    versions_of(args),
-                    module is not None,
-                    training,
-                    autocast_now(),
-                )
-            )
+            entry = Entry(
+                original, args, kwargs, outputs, line, rng, versions_of(args), module is not None, training, autocast_now()
+            )  # fmt: skip
+            self.tape.add(entry)
             self.mode.push()
         return output
 
-    def sink_roots(self, module: torch.nn.Module) -> None:
-        """A root module is seen for the first time."""
-        for watch in self.optimizers.values():
-            self.series.rename(watch.number)
-
-    # --- close looks
-
-    def _begin_trace(self, module: torch.nn.Module) -> None:
-        if self.trace is None:
-            self.trace = Trace(self.step)
-            self.tracer = Tracer(self.trace, self.names.module, self._want_calls and not self._calls_taken)
-            self._tracer_mode = private.BottomMode(self.tracer)
-            self.tracer.mode = self._tracer_mode
-        assert self.tracer is not None and self._tracer_mode is not None
-        self.tracer.know(module)
-        self._tracer_mode.push()
-        self.tracer.hook()
-
-    def _end_trace(self) -> Trace | None:
-        trace, self.trace = self.trace, None
-        if self._tracer_mode is not None:
-            self._tracer_mode.pop()
-        if self.tracer is not None:
-            self.tracer.unhook()
-        self.tracer = self._tracer_mode = None
-        return trace
-
     # --- backward
 
-    def begin_backward(self, roots: Sequence[torch.Tensor], grad_tensors: Any, keep: bool, create: bool) -> None:
-        """`backward` is entered with these tensors."""
+    def begin_backward(self, tensors: Any, grad_tensors: Any, keep: bool) -> None:
+        """`backward` is entered with these tensors; `keep`: the graph will be used again."""
         began = _now()
         self.mode.pop()
-        if self.tracer is not None and self.trace is not None:
-            self.tracer.finish(list(roots))
-            self._pending_trace = self._end_trace()
-        root = roots[0] if roots else None
-        if root is not None and root.numel() == 1 and grad_tensors is None:
-            value = root.detach()
-            if value.device.type == "cpu":
-                self.last_loss, self.last_loss_tensor = float(value), None
+        root = tensors if isinstance(tensors, torch.Tensor) else tensors[0] if tensors else None
+        self.last_loss = self._loss_tensor = None
+        if root is not None and grad_tensors is None and root.numel() == 1:
+            if root.device.type == "cpu":
+                self.last_loss = root.item()
             else:
-                self.last_loss, self.last_loss_tensor = None, value
-        else:
-            self.last_loss = self.last_loss_tensor = None
-        self._always += _now() - began
-        began = _now()
+                self._loss_tensor = root.detach()
+        if self.looks.tracer is not None:
+            self.looks.to_backward(_listed(tensors))
+        now = _now()
+        self._always += now - began
         if self.tape.entries:
             self.last_line = line_of(user_frame(sys._getframe(1)))
-            self.tape.close(roots, grad_tensors, self.last_line, keep=keep or create, scaled=self.scaling)
-        self._taping += _now() - began
+            self.tape.close(_listed(tensors), grad_tensors, self.last_line, keep=keep, scaled=self.scaling)
+            self._taping += _now() - now
 
-    def end_backward(self, roots: Sequence[torch.Tensor], error: BaseException | None) -> None:
-        """`backward` has returned, or raised."""
-        if error is not None:
-            if isinstance(error, RuntimeError) and "does not require grad" in str(error):
-                self.guarded("explaining why the loss has no graph", lambda: self._cut(roots))
-            elif isinstance(error, RuntimeError) and "nan values" in str(error):
-                self.guarded("replaying the step", lambda: self.trip("backward raised", None))
+    def end_backward(self) -> None:
+        """`backward` has returned."""
+        if self.scaling:
             return
-        began = _now()
-        if self.in_step and not self.scaling:
+        if self.in_step:
+            # an optimizer that takes a closure: what the step will do with the gradients is not seen from outside
             watch = next((w for w in self.optimizers.values() if w.closure), None)
             if watch is not None:
                 self._check(watch)
                 self.tape.clear()
-        elif (
-            not self.optimizers
-            and self.last_loss is not None
-            and not math.isfinite(self.last_loss)
-            and not self.scaling
-        ):
+        elif not self.optimizers and self.last_loss is not None and not math.isfinite(self.last_loss):
+            if any(ref() is not None for ref, _ in self.born.values()):
+                return  # its first step is about to be checked
+            self._loss_told = True
             self.guarded("replaying the step", lambda: self.trip("loss", None))
             self.tape.clear()
-        self._always += _now() - began
 
-    def _cut(self, roots: Sequence[torch.Tensor]) -> None:
-        for finding in self.on_cut(self._pending_trace or self._end_trace(), self.last_line or user_line(3)):
-            self.emit(finding)
+    def refused_backward(self, error: BaseException) -> None:
+        """`backward` has raised."""
+        text = str(error)
+        if isinstance(error, RuntimeError) and "does not require grad" in text:
+            trace = self.looks.pending or self.looks.stop()
+            line = self.last_line or user_line(3)
+            self.guarded("explaining why the loss has no graph", lambda: self.ledger.emit(self.on_cut(trace, line)))
+        elif isinstance(error, RuntimeError) and "nan values" in text:
+            self.guarded("replaying the step", lambda: self.trip("anomaly mode", None))
 
     # --- optimizer steps
 
@@ -342,124 +293,117 @@ class Recorder:
         self.mode.pop()
         watch = self.watch_of(optimizer)
         watch.refresh(optimizer)
-        closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        watch.closure = closure is not None
+        watch.closure = (len(args) > 1 and args[1] is not None) or kwargs.get("closure") is not None
         if watch.line is None or self.governor.look_on:
+            self.looks.purge()
             watch.line = line_of(user_frame(sys._getframe(1)))
-        if self._pending_trace is not None and not watch.closure:
-            looking = _now()
-            self._weights_before = [p.detach().clone() for p in watch.parameters]
-            looking = _now() - looking
-            self._looking += looking
-            began += looking
+            self.looks.before_update(watch)
         if not watch.closure and not self.in_scaler:
-            self._check(watch)
+            self._check(watch, optimizer)
         self._always += _now() - began
 
-    def _check(self, watch: OptimizerWatch) -> None:
+    def _check(self, watch: OptimizerWatch, optimizer: torch.optim.Optimizer | None = None) -> None:
+        """Look at the gradients: the one thing that is never left out."""
         row = gradient_norms(watch.parameters)
+        if self._loss_tensor is not None:
+            self.last_loss, self._loss_tensor = self._loss_tensor.item(), None
         loss = self.last_loss
-        if loss is None and self.last_loss_tensor is not None:
-            loss = self.last_loss = float(self.last_loss_tensor)
-            self.last_loss_tensor = None
-        total = math.sqrt(sum(n * n for n in row if n != NO_GRADIENT))
-        optimizer = watch.ref()
-        lr = watch.lr(optimizer) if optimizer is not None else math.nan
-        watch.rows.append(row)
-        watch.row_steps.append(watch.steps)
-        watch.history.append(StepRecord(watch.steps, lr, total, loss))
-        self.series.step(watch, total, lr, loss, row, self.names)
-        if math.isfinite(total) and (loss is None or math.isfinite(loss)):
+        total = 0.0
+        for n in row:
+            if n != NO_GRADIENT:
+                total += n * n
+        optimizer = optimizer or watch.ref()
+        record = StepRecord(watch.steps, watch.lr(optimizer), math.sqrt(total), loss)
+        watch.keep(record, row)
+        # x - x is 0 for every finite x
+        if total - total == 0.0 and (loss is None or loss - loss == 0.0):
             return
-        if (loss is not None and not math.isfinite(loss)) or really_bad(watch.parameters):
+        if self._loss_told:
+            self._loss_told = False
+            return
+        if (loss is not None and loss - loss != 0.0) or really_bad(watch.parameters):
             self.guarded("replaying the step", lambda: self.trip("gradients", watch))
 
     def after_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         """The optimizer has applied the gradients."""
+        began = _now()
         self.in_step = max(0, self.in_step - 1)
         watch = self.watch_of(optimizer)
         watch.stepped()
-        if self._weights_before is not None:
-            self._measure_updates(watch)
-        began = _now()
         if not self.in_scaler:
             self.step_done(watch, began)
-        else:
-            self._always += _now() - began
 
     def step_done(self, watch: OptimizerWatch, began: int) -> None:
         """A step, applied or skipped, is over."""
         if not self.scaling:
             self.tape.clear()
-        if self._pending_trace is not None:
-            looking = _now()
-            trace, self._pending_trace = self._pending_trace, None
-            self._calls_taken = self._calls_taken or bool(trace.calls)
-            self.guarded("judging a close look", lambda: self._emit_all(self.on_trace(trace, watch)))
-            looking = _now() - looking
-            self._looking += looking
-            began += looking
+        if self.looks.pending is not None:
+            self.looks.after_update(watch)
+            self._judge_look(watch)
+            began = _now()
+        self._loss_told = False
         watch.steps += 1
-        self.step = max(self.step, watch.steps)
-        if watch.steps % 16 == 0:
-            self.guarded("judging the gradients", lambda: self._emit_all(self.on_step(watch)))
-            self.series.flush()
+        if watch.steps > self.step:
+            self.step = watch.steps
+        if watch.steps % _EVERY == 0:
+            self.guarded("judging the gradients", lambda: self.ledger.emit(self.on_step(watch)))
+            self.series.take(watch)
+            if watch.steps in (_EVERY, 4 * _EVERY) or watch.steps % (16 * _EVERY) == 0:
+                self.sink.overhead(self.governor.figures())
+        tape = self.tape
+        calls, roots = tape.recorded - self._recorded, self._roots
+        self._recorded, self._roots = tape.recorded, 0
         now = _now()
-        self._always += now - began
-        operations = self.tape.recorded - self._recorded
-        self._recorded = self.tape.recorded
         self.governor.step_done(
-            now - self._last_step_end, self._always, self._taping + operations * self._op_cost, self._looking
+            now - self._last_step_end,
+            self._always + now - began,
+            self._taping + calls * self._call_cost + roots * self._root_cost,
+            self.looks.spent,
         )
-        self._always = self._taping = self._looking = 0
-        if self.governor.whole and not self.dead:
-            self.mode.push()
-        self._last_step_end = _now()
-        if watch.steps in (16, 64) or watch.steps % 256 == 0:
-            self.sink.overhead(self.governor.figures())
+        self._always = self._taping = self.looks.spent = 0
+        self._arm()
+        self._last_step_end = now
 
-    def _measure_updates(self, watch: OptimizerWatch) -> None:
-        before, self._weights_before = self._weights_before, None
+    def _arm(self) -> None:
+        """Make ready for the next step what the governor allows."""
+        if self.dead:
+            return
+        if self.governor.tape_on or self.governor.look_on:
+            self.root_hook.restore()
+            if self.governor.whole:
+                self.mode.push()
+        else:
+            # without the global hook every module keeps torch's fast path
+            self.root_hook.lift()
+
+    def _judge_look(self, watch: OptimizerWatch) -> None:
         began = _now()
-        assert before is not None
-        with torch.no_grad():
-            for i, (old, p) in enumerate(zip(before, watch.parameters)):
-                if p.dim() < 2 or p.layout != torch.strided or not p.is_floating_point() or p.grad is None:
-                    continue
-                weight = float(torch.linalg.vector_norm(old))
-                if weight > 0:
-                    ratio = float(torch.linalg.vector_norm(p.detach() - old)) / weight
-                    kept = self.update_ratios.setdefault((watch.number << 20) + i, [])
-                    kept.append((watch.steps, ratio))
-                    del kept[:-64]
-        self._looking += _now() - began
+        trace = self.looks.take()
+        if trace is not None:
+            self.guarded("judging a close look", lambda: self.ledger.emit(self.on_trace(trace, watch)))
+        self.looks.spent += _now() - began
+
+    # --- GradScaler
 
     def scaler_done(self, optimizer: torch.optim.Optimizer) -> None:
         """GradScaler.step has returned, whether or not it called the optimizer."""
+        began = _now()
         watch = self.watch_of(optimizer)
         watch.refresh(optimizer)
-        began = _now()
-        self._check_scaled(watch)
-        self.step_done(watch, began)
-
-    def _check_scaled(self, watch: OptimizerWatch) -> None:
         row = gradient_norms(watch.parameters)
         total = math.sqrt(sum(n * n for n in row if n != NO_GRADIENT))
-        optimizer = watch.ref()
-        lr = watch.lr(optimizer) if optimizer is not None else math.nan
-        if math.isfinite(total):  # the row of a skipped step says nothing about the model
-            watch.rows.append(row)
-            watch.row_steps.append(watch.steps)
-        watch.history.append(StepRecord(watch.steps, lr, total, self.last_loss))
-        self.series.step(watch, total, lr, self.last_loss, row, self.names)
+        # the row of a skipped step says nothing about the model
+        watch.keep(
+            StepRecord(watch.steps, watch.lr(optimizer), total, self.last_loss), row, window=math.isfinite(total)
+        )
+        self.step_done(watch, began)
 
-    def scaler_update(self, found_inf: bool | None) -> None:
+    def scaler_update(self, found_inf: bool) -> None:
         """GradScaler.update is about to change the scale in place."""
-        loss_bad = any(not math.isfinite(float(v.double().sum())) for s in self.tape.segments for v in s.losses)
-        unscaled_bad = self.unscaled_loss is not None and not math.isfinite(self.unscaled_loss)
         self.skips = self.skips + 1 if found_inf else 0
         watch = next(reversed(self.optimizers.values()), None)
-        if unscaled_bad or (loss_bad and self.unscaled_loss is None):
+        loss = self.unscaled_loss if self.unscaled_loss is not None else self.last_loss
+        if loss is not None and not math.isfinite(loss):
             self.guarded("replaying the step", lambda: self.trip("scaled loss", watch, done=True))
         elif self.skips >= self.settings.numbers.scaler_skips:
             self.skips = 0
@@ -467,12 +411,10 @@ class Recorder:
         self.tape.clear()
         self.unscaled_loss = None
 
-    unscaled_loss: float | None = None
-
-    # --- trips and findings
+    # --- trips
 
     def trip(self, kind: str, watch: OptimizerWatch | None, done: bool = False) -> None:
-        """A number has gone bad: replay what is held and say what was found.
+        """A number has gone bad: replay what is held and say what was found. Not on the hot path.
 
         Args:
             kind: what gave it away.
@@ -483,101 +425,62 @@ class Recorder:
             return
         step = max(0, watch.steps - done) if watch is not None else self.step
         self.trips += 1
-        if self.trips > 1 and self._seen_again(step):
-            if self.trips > self.settings.numbers.max_replays:
-                return
-        elif self.trips > 4 * self.settings.numbers.max_replays:
+        most = self.settings.numbers.max_replays
+        if self.trips > (most if self.ledger.repeat("nonfinite-parameter", step) else 4 * most):
             return
         began = _now()
         self.replaying = True
         self.mode.pop()
         lifted = self.root_hook.lift()
         try:
-            segments = list(self.tape.segments)
-            if not segments:
-                self.untaped_trips += 1
-            self._emit_all(self.on_trip(Trip(kind, step, watch, segments, self.in_scaler > 0 or self.scaling)))
+            self.ledger.emit(self.on_trip(Trip(kind, step, watch, list(self.tape.segments))))
         finally:
             self.replaying = False
             if lifted:
                 self.root_hook.restore()
             self.governor.tripped()
-            self._last_step_end += _now() - began  # the replay is no step's overhead; its time is in the finding
-
-    def _seen_again(self, step: int) -> bool:
-        """Count a repeated failure; True where the finding it repeats is known."""
-        again = next((f for f in self.seen.values() if f.rule == "nonfinite-parameter"), None)
-        if again is None:
-            return False
-        again.count += 1
-        again.last_step = step
-        return True
-
-    def _emit_all(self, findings: Sequence[Finding]) -> None:
-        for finding in findings:
-            self.emit(finding)
-
-    def emit(self, finding: Finding) -> None:
-        """Hand a finding on, once; later occurrences are counted."""
-        s = self.settings
-        if finding.rule in s.ignore or (s.select and finding.rule not in s.select):
-            return
-        known = self.seen.get(finding.key)
-        if known is None:
-            self.seen[finding.key] = finding
-            self.sink.finding(finding)
-        else:
-            known.count += 1
-            known.last_step = finding.last_step
-            if known.count & (known.count - 1) == 0:  # at powers of two: enough to survive a kill
-                self.sink.again(known.key, known.count, known.last_step)
+            # The replay is no step's overhead; its time is in the finding.
+            self._last_step_end += _now() - began
 
     def close(self) -> None:
         """The process or the watch ends."""
-        for finding in self.seen.values():
-            if finding.count > 1:
-                self.sink.again(finding.key, finding.count, finding.last_step)
+        self.ledger.close()
+        for watch in self.optimizers.values():
+            self.series.take(watch)
         self.series.flush()
         self.sink.overhead(self.governor.figures())
 
 
-class Trip:
-    """A number that went bad, with what is needed to look into it."""
-
-    __slots__ = ("kind", "scaled", "segments", "step", "watch")
-
-    def __init__(
-        self, kind: str, step: int, watch: OptimizerWatch | None, segments: list[Segment], scaled: bool
-    ) -> None:
-        self.kind = kind
-        self.step = step
-        self.watch = watch
-        self.segments = segments
-        self.scaled = scaled
+def _listed(tensors: Any) -> list[torch.Tensor]:
+    return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
 
 
-def _has_fast_path(module: torch.nn.Module) -> bool:
-    """Whether a function mode would keep a submodule from its fused inference path, and so change its numbers."""
-    fused = (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer, torch.nn.TransformerEncoder)
-    return any(isinstance(m, fused) and not m.training for m in module.modules())
-
-
-def _cost_of_one_taped_call() -> float:
-    """Nanoseconds that the tape adds to one torch function call on this machine."""
+def _costs() -> tuple[float, float]:
+    """Nanoseconds that the tape adds to one torch function call, and the root hook to one module call, beyond what the
+    recorder can time from within. Measured on this machine when a session begins, in about 2 ms."""
     tape = Tape(1 << 30, 1)
     mode = TapeMode(tape, lambda: False)
     x = torch.zeros(1, requires_grad=True)
+    module = torch.nn.Identity()
 
-    def run() -> int:
-        began = _now()
-        for _ in range(64):
-            torch.neg(x)
-        return _now() - began
+    def time_of(fn: Callable[[], Any]) -> float:
+        best = math.inf
+        for _ in range(3):
+            began = _now()
+            for _ in range(32):
+                fn()
+            best = min(best, (_now() - began) / 32)
+        return best
 
     with torch.enable_grad():
-        run()
-        bare = min(run() for _ in range(2))
+        bare = time_of(lambda: torch.neg(x))
         with mode:
-            run()
-            taped = min(run() for _ in range(2))
-    return max(0.0, (taped - bare) / 64)
+            taped = time_of(lambda: torch.neg(x))
+        plain = time_of(lambda: module(x))
+        hook = private.RootHook(lambda m, a: True, lambda m, a, k, o: None)
+        hook.install()
+        try:
+            hooked = time_of(lambda: module(x))
+        finally:
+            hook.remove()
+    return max(0.0, taped - bare), max(0.0, hooked - plain)

@@ -2,80 +2,90 @@
 
 from __future__ import annotations
 
+import math
+
 from osler.core.sink import Sink
 from osler.training.naming import Names
-from osler.training.optimizers import OptimizerWatch
+from osler.training.optimizers import OptimizerWatch, StepRecord
 
 
 class SeriesWriter:
-    """Buffers points between flushes.
+    """Thins what the optimizers' watches have kept.
 
-    The heat map keeps every step up to 512, then the largest norm of every 8, after 4,096 of every 64: its size stays in
-    proportion to the logarithm of the run, and a spike is never lost.
+    Every step up to 512 is kept, then of every 8, after 4,096 of every 64 the largest norm: the size stays in proportion
+    to the logarithm of the run, and a spike is never lost. Of the curves every eighth point is kept from 512 on, and each
+    that is not finite.
     """
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, names: Names) -> None:
         self._sink = sink
-        self._points: dict[str, tuple[list[int], list[float]]] = {}
-        self._columns: dict[int, tuple[list[int], list[list[float]]]] = {}
-        self._bucket: dict[int, tuple[int, list[float]]] = {}
+        self._names = names
         self._rows: dict[int, list[str]] = {}
+        self._bucket: dict[int, tuple[int, list[float]]] = {}
 
-    def rename(self, number: int) -> None:
-        """The names of an optimizer's parameters may have changed."""
-        self._flush_columns(number)
-        self._rows.pop(number, None)
+    def rename(self) -> None:
+        """The names of parameters may have changed."""
+        self._rows.clear()
 
-    def step(
-        self, watch: OptimizerWatch, norm: float, lr: float, loss: float | None, row: list[float], names: Names
-    ) -> None:
-        """One step of an optimizer."""
-        suffix = "" if watch.number == 0 else f" ({watch.label})"
-        step = watch.steps
-        stride = 1 if step < 512 else 8 if step < 4096 else 64
-        if stride == 1 or step % min(stride, 8) == 0 or norm - norm != 0:
-            if loss is not None:
-                self._point("loss" + suffix, step, loss)
-            self._point("gradient_norm" + suffix, step, norm)
-            self._point("learning_rate" + suffix, step, lr)
-        number = watch.number
-        if number not in self._rows or len(self._rows[number]) != len(row):
-            self._flush_columns(number)
-            self._rows[number] = watch.names(names)
-            self._bucket.pop(number, None)
-        if stride == 1:
-            self._column(number, step, row)
+    def take(self, watch: OptimizerWatch) -> None:
+        """Hand on what a watch has kept since the last time."""
+        kept, watch.kept = watch.kept, []
+        if not kept:
             return
-        started, peak = self._bucket.get(number, (step, row))
-        if peak is not row:
-            peak = [a if a > b or a != a else b for a, b in zip(peak, row)]
+        steps: list[int] = []
+        losses: tuple[list[int], list[float]] = ([], [])
+        norms: list[float] = []
+        rates: list[float] = []
+        columns: tuple[list[int], list[list[float]]] = ([], [])
+        for record, row in kept:
+            self._curves(record, steps, losses, norms, rates)
+            self._column(watch.number, record.step, row, columns)
+        suffix = "" if watch.number == 0 else f" ({watch.label})"
+        if losses[0]:
+            self._sink.points("loss" + suffix, *losses)
+        if steps:
+            self._sink.points("gradient_norm" + suffix, steps, norms)
+            self._sink.points("learning_rate" + suffix, steps, rates)
+        if columns[0]:
+            rows = self._rows.get(watch.number)
+            if rows is None or len(rows) != len(columns[1][0]):
+                rows = self._rows[watch.number] = watch.names(self._names)
+            if all(len(column) == len(rows) for column in columns[1]):
+                name = "gradient_norm_by_parameter" + ("" if watch.number == 0 else f" (optimizer {watch.number})")
+                self._sink.matrix(name, rows, *columns)
+
+    @staticmethod
+    def _curves(
+        record: StepRecord,
+        steps: list[int],
+        losses: tuple[list[int], list[float]],
+        norms: list[float],
+        rates: list[float],
+    ) -> None:
+        finite = math.isfinite(record.norm) and (record.loss is None or math.isfinite(record.loss))
+        if finite and record.step >= 512 and record.step % 8:
+            return
+        if record.loss is not None:
+            losses[0].append(record.step)
+            losses[1].append(record.loss)
+        steps.append(record.step)
+        norms.append(record.norm)
+        rates.append(record.lr)
+
+    def _column(self, number: int, step: int, row: list[float], columns: tuple[list[int], list[list[float]]]) -> None:
+        stride = 1 if step < 512 else 8 if step < 4096 else 64
+        started, peak = self._bucket.pop(number, (step, row))
+        if len(peak) != len(row):
+            started, peak = step, row
+        elif peak is not row:
+            # NaN is kept: it compares false with everything
+            peak = [b if a <= b else a for a, b in zip(peak, row)]
         if step - started >= stride - 1:
-            self._column(number, started, peak)
-            self._bucket.pop(number, None)
+            columns[0].append(started)
+            columns[1].append(peak)
         else:
             self._bucket[number] = (started, peak)
 
-    def _point(self, name: str, step: int, value: float) -> None:
-        steps, values = self._points.setdefault(name, ([], []))
-        steps.append(step)
-        values.append(value)
-
-    def _column(self, number: int, step: int, row: list[float]) -> None:
-        steps, columns = self._columns.setdefault(number, ([], []))
-        steps.append(step)
-        columns.append(row)
-
     def flush(self) -> None:
-        """Hand everything to the sink."""
-        for name, (steps, values) in self._points.items():
-            if steps:
-                self._sink.points(name, steps, values)
-        self._points = {}
-        for number in list(self._columns):
-            self._flush_columns(number)
-
-    def _flush_columns(self, number: int) -> None:
-        steps, columns = self._columns.pop(number, ([], []))
-        if steps:
-            name = "gradient_norm_by_parameter" + ("" if number == 0 else f" (optimizer {number})")
-            self._sink.matrix(name, self._rows[number], steps, columns)
+        """Write out what is buffered."""
+        self._sink.flush()

@@ -24,7 +24,7 @@ from osler.training.monitors.ownership import OwnershipMonitor
 from osler.training.monitors.units import UnitMonitor
 from osler.training.optimizers import OptimizerWatch
 from osler.training.probes import backward, compiled, optimizers, scalers, surroundings
-from osler.training.recorder import Recorder
+from osler.training.recorder import Recorder, Trip
 from osler.training.trace import Trace
 
 _PROBES = (backward.attach, optimizers.attach, scalers.attach, compiled.attach, surroundings.attach)
@@ -57,10 +57,14 @@ class Session:
         self.ownership = OwnershipMonitor(self.recorder)
         self.detached = DetachedMonitor(self.recorder)
         self.layers = LayerProbe(self.recorder)
-        self.recorder.on_trip = self.numbers.trip
+        self.recorder.on_trip = self._on_trip
         self.recorder.on_step = self._on_step
         self.recorder.on_trace = self._on_trace
         self.recorder.on_cut = self.detached.nothing_left
+
+    def _on_trip(self, trip: Trip) -> list[Finding]:
+        grown = list(self.magnitudes.exploding(trip.watch)) if trip.watch is not None else []
+        return [*grown, *self.numbers.trip(trip)]
 
     def _on_step(self, watch: OptimizerWatch) -> list[Finding]:
         return [*self.ownership.step(watch), *self.magnitudes.step(watch), *self.detached.step(watch)]
@@ -97,7 +101,7 @@ class Session:
     def remove(self) -> None:
         """Take everything off again."""
         self.recorder.mode.pop()
-        self.recorder._end_trace()
+        self.recorder.looks.stop()
         while self._undo:
             self._undo.pop()()
         if self in _active:
@@ -127,7 +131,7 @@ class Session:
         r = self.recorder
         self._open_tape()
         for watch in r.optimizers.values():
-            r._emit_all([*self.ownership.end(watch), *self.magnitudes.end(watch), *self.detached.step(watch)])
+            r.ledger.emit([*self.ownership.end(watch), *self.magnitudes.end(watch), *self.detached.step(watch)])
 
     def _open_tape(self) -> None:
         """A script that checks its loss and gives up before `backward` leaves the evidence on the open tape."""
@@ -173,10 +177,10 @@ class Session:
             again()
         old = self.recorder
         old.mode.pop()
-        old._end_trace()
+        old.looks.stop()
         fresh = Recorder(self.sink, self.settings, {**self.options, "expect": None, "record_graph": None})
         # The probes hold the recorder itself: it is renewed in place.
-        keep = ("root_hook", "mode", "on_trip", "on_step", "on_trace", "on_cut", "tape")
+        keep = ("root_hook", "mode", "looks", "on_trip", "on_step", "on_trace", "on_cut", "tape")
         for key, value in vars(fresh).items():
             if key not in keep:
                 setattr(old, key, value)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.overrides import TorchFunctionMode
 
-from osler.training import tags
+from osler.training import private, tags
 from osler.training.frames import Line, user_frame
 
 # Functions that draw random numbers: their generator state is kept with the entry.
@@ -255,7 +255,7 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 
 def versions_of(values: Any) -> list[int]:
     """Version counters of the tensors in `values` (0 for inference tensors, which have none)."""
-    return [0 if t.is_inference() else t._version for t in tensors_in(values)]
+    return [private.version(t) for t in tensors_in(values)]
 
 
 def map_tensors(value: Any, fn: Callable[[torch.Tensor], Any]) -> Any:
@@ -332,9 +332,11 @@ class Tape:
             return output
         if not any(t.requires_grad for t in output_tensors):
             first = output_tensors[0]
+            if next(tensors_in((args, kwargs)), None) is None:
+                return output  # drawn or filled: given, as far as the step is concerned
             if name in _MOVES or not first.is_floating_point() or first.numel() > _SMALL:
                 return output
-            if _in_place(name) and id(args[0]) not in self._made:
+            if (name == "__setitem__" or _in_place(name)) and id(args[0]) not in self._made:
                 return output  # the step's own input, already changed: it is held as it is now
         where = user_frame(frame)
         line = None if where is None else Line(where.f_code.co_filename, where.f_lineno, where.f_code.co_name)

@@ -16,9 +16,8 @@ import torch
 from torch.nn.modules import module as nn_module
 from torch.overrides import TorchFunctionMode
 
-from osler.training.activations import Activation, Spread, activation_of, spread_of
+from osler.training.activations import Activation, Spread, activation_of, given_spread, spread_of
 from osler.training.frames import Line, line_of, user_frame
-from osler.training.private import BottomMode
 from osler.training.tape import tensors_in
 
 _SILENT = frozenset(
@@ -130,12 +129,25 @@ class Trace:
         return next((i for i, ref in enumerate(self.parameters) if ref() is parameter), None)
 
 
-class Tracer(TorchFunctionMode):
-    """Fills a `Trace` while it is active."""
+class TraceMode(TorchFunctionMode):
+    """Shows the calls of torch functions to the tracer at work, if there is one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tracer: Tracer | None = None
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self.tracer is None:
+            return func(*args, **kwargs)
+        return self.tracer.call(func, args, kwargs)
+
+
+class Tracer:
+    """Fills a `Trace`."""
 
     def __init__(self, trace: Trace, paths: Callable[[torch.nn.Module], str], want_calls: bool) -> None:
         """`paths` names a module; `want_calls` keeps the module calls with their ranges."""
-        super().__init__()
         self.trace = trace
         self._paths = paths
         self._want_calls = want_calls
@@ -145,12 +157,13 @@ class Tracer(TorchFunctionMode):
         self._handles: list[Any] = []
         self._channel_dim = -1
         self._quiet = False
-        self.mode: BottomMode | None = None
+        self._given = 1.0
 
     # --- module calls
 
-    def know(self, root: torch.nn.Module) -> None:
-        """Give the root's parameters their bits."""
+    def know(self, root: torch.nn.Module, args: Any = ()) -> None:
+        """Give the root's parameters their bits, and see how far apart the samples are that it is given."""
+        self._given = given_spread(args)
         for p in root.parameters():
             if id(p) not in self._bits:
                 self._bits[id(p)] = len(self.trace.parameters)
@@ -188,7 +201,7 @@ class Tracer(TorchFunctionMode):
         leaf = next(module.children(), None) is None
         tensors = list(tensors_in(output))
         if leaf and tensors and torch.is_grad_enabled():
-            spread = spread_of(tensors[0], path, type(module).__name__, line)
+            spread = spread_of(tensors[0], path, type(module).__name__, line, self._given)
             if spread is not None:
                 self.trace.spreads.append(spread)
         if self._want_calls:
@@ -210,9 +223,9 @@ class Tracer(TorchFunctionMode):
 
     # --- function calls
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if self._quiet or self.mode is None or not self.mode.on:
+    def call(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Call a torch function and note what it does."""
+        if self._quiet:
             return func(*args, **kwargs)
         output = func(*args, **kwargs)
         name = getattr(func, "__name__", "")

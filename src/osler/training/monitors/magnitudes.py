@@ -71,7 +71,9 @@ class MagnitudeMonitor:
         present = (rows >= 0).all(0)
         names = watch.names(self._recorder.names)
         findings: list[Finding] = []
-        zero = [i for i in range(rows.shape[1]) if bool(present[i]) and float(rows[:, i].max()) == 0.0]
+        zero = self._whole_modules(
+            [i for i in range(rows.shape[1]) if bool(present[i]) and float(rows[:, i].max()) == 0.0], names
+        )
         optimizer = watch.ref()
         lr = watch.lr(optimizer) if optimizer is not None else 0.0
         if zero and lr != 0.0:
@@ -83,6 +85,14 @@ class MagnitudeMonitor:
         ]
         found = self._vanishing(watch, rows, layers, names)
         return findings + ([found] if found is not None else [])
+
+    @staticmethod
+    def _whole_modules(zero: list[int], names: list[str]) -> list[int]:
+        """Those whose module has no gradient at all: a bias alone may cancel (the last one of a critic, one before a
+        softmax or a normalisation) without anything being wrong."""
+        silent = set(zero)
+        alive = {module_of(n) for i, n in enumerate(names) if i not in silent}
+        return [i for i in zero if module_of(names[i]) not in alive]
 
     def _zero(self, watch: OptimizerWatch, zero: list[int], names: list[str]) -> Finding:
         line, module, how = self._flat_op(watch, zero)
@@ -243,7 +253,7 @@ class MagnitudeMonitor:
         names = watch.names(self._recorder.names)
         medians: dict[str, float] = {}
         for i, name in enumerate(names):
-            seen = [r for step, r in self._recorder.update_ratios.get((watch.number << 20) + i, []) if step >= 2]
+            seen = [r for step, r in self._recorder.looks.ratios.get((watch.number, i), []) if step >= 2]
             if len(seen) >= _LOOKS:
                 medians[name] = median(seen[-_LOOKS * 2 :])
         if not medians:

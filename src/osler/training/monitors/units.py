@@ -159,6 +159,8 @@ class UnitMonitor:
     # --- collapsed
 
     def _spread(self, key: Any, s: Spread, step: int) -> tuple[int, float, float] | None:
+        if s.given < 0.5:
+            return None  # samples that are alike may well be treated alike
         seen = self._spreads.setdefault(key, [])
         seen.append((step, s.spread, s.rank))
         del seen[1:-63]
@@ -167,7 +169,7 @@ class UnitMonitor:
         self._judged = True
         start = max(v for _, v, _ in seen[:3])
         # The cause is the first layer that has lost its spread, not the one that has lost most of it.
-        if start < 10 * self._s.collapse_spread or any(v > 5 * self._s.collapse_spread for _, v, _ in seen[-2:]):
+        if start < self._s.collapse_start or any(v > 5 * self._s.collapse_spread for _, v, _ in seen[-2:]):
             return None
         if seen[-1][1] > start / 5:
             return None

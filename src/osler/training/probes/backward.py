@@ -27,28 +27,23 @@ def attach(recorder: Recorder) -> Callable[[], None]:
         # A backward inside a backward (reentrant checkpoints) is the outer one's business.
         if recorder.dead or recorder.replaying or recorder.in_backward or recorder.elsewhere():
             return original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
-        roots = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
-        recorder.guarded(
-            "keeping the step", lambda: recorder.begin_backward(roots, grad_tensors, bool(retain_graph), create_graph)
-        )
-        recorder.in_backward += 1
-        failure: BaseException | None = None
+        if not isinstance(tensors, torch.Tensor):
+            tensors = list(tensors)
         try:
-            return original(
-                roots if not isinstance(tensors, torch.Tensor) else tensors,
-                grad_tensors,
-                retain_graph,
-                create_graph,
-                grad_variables,
-                inputs,
-            )
+            recorder.begin_backward(tensors, grad_tensors, bool(retain_graph) or create_graph)
+        except Exception as error:
+            recorder.stand_down("keeping the step", error)
+        recorder.in_backward = True
+        try:
+            original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
         except BaseException as error:
-            failure = error
+            recorder.in_backward = False
+            recorder.refused_backward(error)
             raise
-        finally:
-            recorder.in_backward -= 1
-            if not recorder.dead:
-                recorder.guarded("checking after backward", lambda: recorder.end_backward(roots, failure))
+        recorder.in_backward = False
+        if recorder.in_step or not recorder.optimizers:
+            recorder.guarded("checking after backward", recorder.end_backward)
+        return None
 
     torch.autograd.backward = backward
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from osler.training import private
 from osler.training.recorder import Recorder
 
 
@@ -23,7 +24,7 @@ def attach(recorder: Recorder) -> Callable[[], None]:
 
         @functools.wraps(call)
         def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
-            return recorder.opaque_call(functools.partial(call, self), self._orig_mod, args, kwargs)
+            return recorder.opaque_call(functools.partial(call, self), private.uncompiled(self), args, kwargs)
 
         watched.__osler__ = True  # type: ignore[attr-defined]
         cls.__call__ = watched
@@ -49,6 +50,10 @@ def attach(recorder: Recorder) -> Callable[[], None]:
         return watched
 
     torch.compile = compile
+    earlier = private.compiled_module_class()
+    if earlier is not None:
+        # Something was compiled before the watch began: its modules are recognised by their class.
+        wrap_class(earlier)
 
     def undo() -> None:
         torch.compile = original

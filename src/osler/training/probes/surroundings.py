@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 from torch.utils.data import DataLoader
-from torch.utils.data import dataloader as loader_module
 
+from osler.training import private
 from osler.training.recorder import Recorder
 
 
@@ -27,7 +27,7 @@ def attach(recorder: Recorder) -> Callable[[], None]:
 
 def _batches(recorder: Recorder) -> Callable[[], None]:
     start = DataLoader.__iter__
-    base: Any = getattr(loader_module, "_BaseDataLoaderIter", None)
+    base: Any = private.loader_iterator()
 
     @functools.wraps(start)
     def watched_start(self: Any) -> Any:
