@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,6 +25,7 @@ import torch
 from common import Estimate, facts, machine, median_of, progress, ratio_of_totals, table
 from models import KINDS, Kind, Training
 
+from osler.core.finding import Finding
 from osler.core.settings import Settings
 from osler.records.journal import Journal
 from osler.training.session import Session
@@ -42,36 +43,47 @@ class Tool(Protocol):
         """Take everything off again."""
 
 
+class Heard(Journal):
+    """The journal that `osler run` uses, which also remembers what came in besides curves."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(str(folder))
+        self.figures: dict[str, Any] = {}
+        self.said: list[str] = []
+
+    def overhead(self, figures: Mapping[str, float | int | str]) -> None:
+        super().overhead(figures)
+        self.figures = dict(figures)
+
+    def finding(self, finding: Finding) -> None:
+        super().finding(finding)
+        self.said.append(f"{finding.severity.name.lower()} {finding.rule}")
+
+    def note(self, text: str) -> None:
+        super().note(text)
+        self.said.append(text)
+
+
 class Osler:
     """osler as `osler run` sets it up in the script's process, its journal in a temporary folder."""
 
     def __init__(self, folder: Path, budget_none: bool) -> None:
         self.name = "osler --budget none" if budget_none else "osler"
         folder.mkdir(parents=True)
-        self._sink = Journal(str(folder))
-        self.session = Session(self._sink, Settings(), {"budget_none": budget_none, "dump": False})
+        self.sink = Heard(folder)
+        self._session = Session(self.sink, Settings(), {"budget_none": budget_none, "dump": False})
 
     def on(self) -> None:
-        self.session.install()
+        self._session.install()
         # The pause since the last watched step is the benchmark's doing; the governor must not take it for a long step.
-        self.session.recorder._last_step_end = time.perf_counter_ns()
+        self._session.recorder._last_step_end = time.perf_counter_ns()
 
     def off(self) -> None:
-        self.session.remove()
+        self._session.remove()
 
     def close(self) -> None:
         """Write out what is left."""
-        with contextlib.redirect_stderr(None):
-            self.session.close()
-
-    def state(self) -> dict[str, Any]:
-        """What the recorder says of itself."""
-        recorder = self.session.recorder
-        return {
-            **recorder.governor.figures(),
-            "findings": sorted(f.rule for f in recorder.seen.values()),
-            "stood_down": recorder.dead,
-        }
+        self._session.close()
 
 
 class Anomaly:
@@ -272,8 +284,11 @@ def measure(kind: Kind, written: bool, plan: Plan, folder: Path) -> dict[str, An
     }
     for name, tool in tools.items():
         if isinstance(tool, Osler):
-            row["tools"][name]["own_account"] = tool.state()
             tool.close()
+            row["tools"][name]["own_account"] = tool.sink.figures
+            row["tools"][name]["said"] = tool.sink.said
+            for line in tool.sink.said:
+                progress(f"{name} said: {line}")
     if first is not None:
         row["first"] = {"steps": full_steps, **first.figures()}
     return row

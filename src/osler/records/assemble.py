@@ -57,7 +57,7 @@ def build(run_dir: Path, processes: list[Process], subject: dict[str, object]) -
         subject=subject,
         environment=environment,
         findings=_findings(named),
-        not_checked=merge.not_checked(pair for _, p in named for pair in p.not_checked),
+        not_checked=merge.not_checked(pair for _, p in named for pair in [*p.not_checked, *_cut_short(p)]),
         overhead=merge.overhead([p.overhead for _, p in named if p.overhead]),
         series=series,
         notes=list(dict.fromkeys(notes)),
@@ -75,6 +75,12 @@ def _named(processes: list[Process], subject: dict[str, object]) -> list[tuple[s
     labels = merge.Labels(parent)
     named = [(labels.name(p.pid, p.ppid, p.rank), p) for p in processes]
     return sorted(named, key=lambda n: (n[0] != "main", -1 if n[1].rank is None else n[1].rank))
+
+
+def _cut_short(process: Process) -> Iterator[tuple[str, str]]:
+    """What a process that never reached its end could not judge."""
+    if process.records and not process.ended and not process.alive:
+        yield "what is judged when the training ends", f"process {process.pid} was killed or left through os._exit"
 
 
 def _troubles(label: str, process: Process) -> Iterator[str]:

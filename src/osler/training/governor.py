@@ -72,26 +72,33 @@ class Governor:
         b = self._budget
         return max(b.fraction * step_ns, min(b.short_step_us * 1e3, b.short_step_fraction * step_ns))
 
-    def step_done(self, wall_ns: float, always_ns: float, tape_ns: float, look_ns: float) -> None:
-        """Account for a step and decide on the next one.
+    def due(self, more: int) -> bool:
+        """Whether, `more` steps on, the tape or a close look is to be switched on."""
+        at = self.steps + more
+        return at >= self._next_tape or at >= self._next_look
+
+    def steps_done(self, count: int, wall_ns: float, always_ns: float, tape_ns: float, look_ns: float) -> None:
+        """Account for steps and decide on the next one.
 
         Args:
-            wall_ns: time since the last step ended, everything included.
+            count: how many steps; more than one only where neither tape nor look was on.
+            wall_ns: time since the last account, everything included.
             always_ns, tape_ns, look_ns: what detection, the tape and a close look took of it.
         """
-        self.steps += 1
         spent = always_ns + tape_ns + look_ns
-        if self.steps > 1:
+        if self.steps > 0:
             # Evaluation, checkpoints and pauses between steps are the user's time too, but no step's.
             self.spent_ns += spent
             self.total_ns += max(wall_ns, spent)
-            own = max(wall_ns - spent, 1.0)
             c = self.costs
+            own = max(wall_ns - spent, 1.0) / count
             own = min(own, 10 * c.step) if c.step else own
-            c.step += (_SMOOTH if c.step else 1.0) * (own - c.step)
-            c.always += (_SMOOTH if c.always else 1.0) * (always_ns - c.always)
+            share = min(1.0, _SMOOTH * count)
+            c.step += (share if c.step else 1.0) * (own - c.step)
+            c.always += (share if c.always else 1.0) * (always_ns / count - c.always)
             if self.tape_on:
-                c.tape += (_SMOOTH if c.tape else 1.0) * (tape_ns - c.tape)
+                c.tape += (share if c.tape else 1.0) * (tape_ns - c.tape)
+        self.steps += count
         self.taped_steps += self.tape_on
         if self.look_on:
             self.looks += 1
@@ -121,8 +128,8 @@ class Governor:
             return
         gap = self._sample_every
         if not self._unlimited and self.costs.step > 0:
-            # A third of the budget is for close looks.
-            gap = max(gap, math.ceil(3 * look_ns / (self._budget.fraction * self.costs.step)))
+            # A sixth of the budget is for close looks.
+            gap = max(gap, math.ceil(6 * look_ns / (self._budget.fraction * self.costs.step)))
             gap = min(gap, 100 * self._sample_every)
         self._next_look = self.steps + gap
 

@@ -179,12 +179,13 @@ class BottomMode:
     def __init__(self, mode: TorchFunctionMode) -> None:
         self.mode = mode
         self.on = False
+        self._left_over = False  # it may still be on the stack although it is off
 
     def push(self) -> None:
         """Put the mode at the bottom; no effect when it is there."""
         if self.on:
             return
-        self.on = True
+        self.on = self._left_over = True
         if not _fast("function mode stack"):
             self.mode.__enter__()
             return
@@ -199,15 +200,22 @@ class BottomMode:
 
     def pop(self) -> None:
         """Take the mode out; no effect when it is not there."""
+        if not self._left_over:
+            return
         was_on, self.on = self.on, False
         if not _fast("function mode stack"):
+            self._left_over = False
             if was_on:
                 self.mode.__exit__(None, None, None)
             return
         c: Any = torch._C
-        if not c._len_torch_function_stack():
+        count = c._len_torch_function_stack()
+        if not count:
+            # Popped from within a call that it handles: torch puts it back when the call returns.
+            self._left_over = was_on
             return
         above = self._take_off()
+        self._left_over = len(above) == count
         while above:
             c._push_on_torch_function_stack(above.pop())
 

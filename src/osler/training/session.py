@@ -23,11 +23,11 @@ from osler.training.monitors.numbers import NumberMonitor
 from osler.training.monitors.ownership import OwnershipMonitor
 from osler.training.monitors.units import UnitMonitor
 from osler.training.optimizers import OptimizerWatch
-from osler.training.probes import backward, compiled, optimizers, scalers, surroundings
+from osler.training.probes import backward, compiled, optimizers, scalers, surroundings, warnings
 from osler.training.recorder import Recorder, Trip
 from osler.training.trace import Trace
 
-_PROBES = (backward.attach, optimizers.attach, scalers.attach, compiled.attach, surroundings.attach)
+_PROBES = (backward.attach, optimizers.attach, scalers.attach, compiled.attach, surroundings.attach, warnings.attach)
 _active: list[Session] = []
 
 

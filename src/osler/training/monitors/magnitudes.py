@@ -68,22 +68,24 @@ class MagnitudeMonitor:
 
     def _window(self, watch: OptimizerWatch) -> list[Finding]:
         rows = torch.tensor(list(watch.rows), dtype=torch.float64)
-        present = (rows >= 0).all(0)
-        names = watch.names(self._recorder.names)
+        least, most, middle = (v.tolist() for v in (rows.amin(0), rows.amax(0), rows.median(0).values))
+        count = len(least)
+        zero = [i for i in range(count) if least[i] == 0.0 and most[i] == 0.0]
+        names: list[str] = []
         findings: list[Finding] = []
-        zero = self._whole_modules(
-            [i for i in range(rows.shape[1]) if bool(present[i]) and float(rows[:, i].max()) == 0.0], names
-        )
-        optimizer = watch.ref()
-        lr = watch.lr(optimizer) if optimizer is not None else 0.0
-        if zero and lr != 0.0:
-            findings.append(self._zero(watch, zero, names))
+        if zero:
+            names = watch.names(self._recorder.names)
+            zero = self._whole_modules(zero, names)
+            optimizer = watch.ref()
+            if zero and watch.lr(optimizer) != 0.0:
+                findings.append(self._zero(watch, zero, names))
+        dead = set(zero)
         layers = [
             i
             for i, p in enumerate(watch.parameters)
-            if bool(present[i]) and p.dim() >= 2 and p.numel() > 1 and i not in set(zero)
+            if least[i] >= 0.0 and i not in dead and p.dim() >= 2 and p.numel() > 1
         ]
-        found = self._vanishing(watch, rows, layers, names)
+        found = self._vanishing(watch, middle, layers)
         return findings + ([found] if found is not None else [])
 
     @staticmethod
@@ -131,14 +133,14 @@ class MagnitudeMonitor:
                 return line, module, None
         return watch.line, None, None
 
-    def _vanishing(
-        self, watch: OptimizerWatch, rows: torch.Tensor, layers: list[int], names: list[str]
-    ) -> Finding | None:
+    def _vanishing(self, watch: OptimizerWatch, norms: list[float], layers: list[int]) -> Finding | None:
         if len(layers) < _LAYERS:
             return None
+        per_element = {i: norms[i] / watch.parameters[i].numel() ** 0.5 for i in layers}
+        if min(per_element.values()) > self._s.vanishing_ratio * max(per_element.values()):
+            return None
         layers = self._in_order_of_use(watch, layers)
-        sizes = [watch.parameters[i].numel() ** 0.5 for i in layers]
-        rms = [float(rows[:, i].median()) / size for i, size in zip(layers, sizes)]
+        rms = [per_element[i] for i in layers]
         reference = max(rms[-_LAYERS:])
         if not reference > 0:
             return None
@@ -149,6 +151,7 @@ class MagnitudeMonitor:
         # Vanishing is a decay along the depth: a head with a tiny loss weight is small without it.
         if gone == 0 or not _declines([math.log10(max(r, 1e-45)) for r in ratios]):
             return None
+        names = watch.names(self._recorder.names)
         affected = [names[layers[i]] for i in range(gone)]
         line, module = self._first_use(watch.parameters[layers[0]], watch)
         step = watch.steps

@@ -25,7 +25,7 @@ def attach(recorder: Recorder) -> Callable[[], None]:
         if not off(self):
             recorder.scaling = True
             if isinstance(outputs, torch.Tensor) and outputs.numel() == 1:
-                recorder.unscaled_loss = float(outputs.detach())
+                recorder.unscaled_loss = outputs.detach()
         return scale(self, outputs)
 
     @functools.wraps(step)
