@@ -176,7 +176,15 @@ def cost(overhead: Mapping[str, object]) -> str:
     ratio = overhead.get("ratio")
     if not isinstance(ratio, (int, float)) or isinstance(ratio, bool) or not math.isfinite(ratio):
         return ""
-    return f"watching cost {(ratio - 1) * 100:.1f} %" if ratio >= 1 else f"watching measured at a ratio of {ratio:.3f}"
+    if ratio < 1:
+        return f"watching measured at a ratio of {ratio:.3f}"
+    text = f"watching cost {(ratio - 1) * 100:.1f} %"
+    full, settled = overhead.get("full_steps"), overhead.get("settled_ratio")
+    if overhead.get("budget") == "none" or not isinstance(full, int):
+        return text
+    if isinstance(settled, float) and settled >= 1:
+        return f"{text}, {(settled - 1) * 100:.1f} % once past the first {full} steps, which are recorded whole"
+    return f"{text} (the first {full} steps are recorded whole)"
 
 
 def steps(subject: Mapping[str, object]) -> int | None:

@@ -23,6 +23,7 @@ from osler.core.report import NotChecked, Report
 from osler.training import private
 from osler.training.classify import classify
 from osler.training.deep import DeepMode, Op, Operand
+from osler.training.environment import facts
 from osler.training.frames import Line
 from osler.training.naming import Names
 from osler.training.origin import find
@@ -63,7 +64,6 @@ class BundleWriter:
         self._deep = deep
         deep.before_each(self._before)
         deep.listeners.append(self._after)
-        deep.passed.append(self._view)
         for name, tensor in self._known_tensors():
             if tensor.layout == torch.strided:
                 self._roles.setdefault(private.storage_key(tensor), name)
@@ -72,7 +72,7 @@ class BundleWriter:
         out: list[tuple[str, torch.Tensor]] = []
         for entry in self._segment.entries:
             if entry.root:
-                module = getattr(entry.fn, "_orig_mod", entry.fn)
+                module = private.uncompiled(entry.fn)
                 out += [(f"parameter {n}", p) for n, p in module.named_parameters()]
                 out += [(f"buffer {n}", b) for n, b in module.named_buffers()]
             for key, value in [*((str(i), v) for i, v in enumerate(entry.args)), *entry.kwargs.items()]:
@@ -84,28 +84,29 @@ class BundleWriter:
             try:
                 self._pending = (self._encode(list(args)), self._encode(dict(kwargs)))
             except BundleError as error:
-                self.gave_up = str(error)
+                self._give_up(str(error))
 
     def _after(self, func: Any, args: Any, kwargs: Any, output: Any, op: Op) -> None:
         self._record(func, output, op)
 
-    def _view(self, func: Any, output: Any) -> None:
-        # A view makes no new memory: later operations name the memory itself.
-        return
+    def _give_up(self, why: str) -> None:
+        """The step cannot be repeated from a bundle: let go of what has been copied for it."""
+        self.gave_up = why
+        self._ops.clear()
+        self._leaves.clear()
+        self._alive.clear()
 
     def _record(self, func: Any, output: Any, op: Op) -> None:
         if self.gave_up is not None:
             return
         if len(self._ops) >= _MAX_OPERATIONS:
-            self.gave_up = f"the step has more than {_MAX_OPERATIONS} operations"
-            return
-        made = [t for t in torch.utils._pytree.tree_leaves(output) if isinstance(t, torch.Tensor)]
+            return self._give_up(f"the step has more than {_MAX_OPERATIONS} operations")
+        made = [t for t in private.leaves(output) if isinstance(t, torch.Tensor)]
         results = []
         for t in made:
             self._alive.append(t.detach())
             if t.layout != torch.strided:
-                self.gave_up = "the step makes sparse tensors"
-                return
+                return self._give_up("the step makes sparse tensors")
             results.append(self._storages.setdefault(private.storage_key(t), len(self._storages)))
         entry_rng = None
         if op.entry is not None and op.entry.rng is not None and id(op.entry) not in self._rng:
@@ -113,7 +114,7 @@ class BundleWriter:
             entry_rng = self._rng[id(op.entry)]
             self._leaves[-1 - entry_rng] = (op.entry.rng.cpu, f"rng.{entry_rng}")
         record: dict[str, Any] = {
-            "op": f"{func._schema.name}.{func._overloadname}",
+            "op": private.overload_name(func),
             "args": self._pending[0],
             "kwargs": self._pending[1],
             "out": results,
@@ -128,6 +129,8 @@ class BundleWriter:
                 record[key] = value
         if op.forward is not None:
             record["forward"] = op.forward.index
+        if op.own:
+            record["own"] = True
         record["index"] = op.index
         self._ops.append(record)
 
@@ -199,19 +202,20 @@ class BundleWriter:
                 if role and place >= 0:
                     roles[name] = role
         else:
-            # Too large or too exotic to repeat: keep what a person would look at first.
+            # Too large or too exotic to repeat: the parameters go, and of the inputs what the limit has room for stays,
+            # because a person would look at those first.
+            room = self._max_bytes
             for name, t in self._known_tensors():
-                if (
-                    name.startswith("argument")
-                    and t.layout == torch.strided
-                    and t.numel() * t.element_size() < self._max_bytes // 8
-                ):
+                size = t.numel() * t.element_size()
+                if name.startswith("argument") and t.layout == torch.strided and size <= room:
+                    room -= size
                     tensors.setdefault(name.replace(" ", "_"), t.detach().contiguous().cpu().clone())
         for i, value in enumerate(result.segment.losses):
             tensors[f"loss.{i}"] = value.contiguous().cpu().clone()
         content = {
             "format": FORMAT,
             "torch": torch.__version__,
+            "environment": facts(),
             "step": step,
             "finding": finding.to_dict(),
             "operations": self._ops if self.gave_up is None else [],
@@ -287,10 +291,11 @@ class _Interpreter:
         args, kwargs = self._decode(record.get("args")), self._decode(record.get("kwargs"))
         if not isinstance(args, list) or not isinstance(kwargs, dict):
             raise BundleError("an operation's arguments are malformed")
-        leaves = torch.utils._pytree.tree_leaves((args, kwargs))
+        leaves = private.leaves((args, kwargs))
         operands = [t for t in leaves if isinstance(t, torch.Tensor) and numeric(t)]
         inputs = [Operand(t, self._makers.get(private.storage_key(t)), bad(t)) for t in operands]
-        if overload._schema.is_mutable:
+        schema = private.schema_of(overload)
+        if schema.is_mutable:
             for operand in inputs:
                 operand.tensor = operand.tensor.clone()
         try:
@@ -299,13 +304,13 @@ class _Interpreter:
             raise BundleError(
                 f"{record['op']} failed: {str(error).splitlines()[0] if str(error) else error!r}"
             ) from None
-        made = [t for t in torch.utils._pytree.tree_leaves(output) if isinstance(t, torch.Tensor)]
+        made = [t for t in private.leaves(output) if isinstance(t, torch.Tensor)]
         results = record.get("out")
         if not isinstance(results, list) or len(results) != len(made):
             raise BundleError(f"{record['op']} gave {len(made)} tensors, {results!r} were recorded")
         op = Op(
             int(record.get("index", len(self.ops))),
-            overload._schema.name,
+            schema.name,
             bool(record.get("backward")),
             inputs,
             [],
@@ -318,6 +323,7 @@ class _Interpreter:
             None,
             record.get("function"),
             {k: v for k, v in kwargs.items() if k in ("correction", "unbiased", "p", "dim", "keepdim")},
+            bool(record.get("own")),
         )
         for place, t in zip(results, made):
             self._storages[int(place)] = t

@@ -98,7 +98,7 @@ def exp_limit(name: str, dtype: torch.dtype) -> float:
 def classify(origin: Origin) -> Verdict:
     """The verdict for an origin whose leaf, if any, has been dealt with by the caller."""
     op = origin.op
-    forward = op.forward if op.backward and op.forward is not None else op
+    forward = op.forward if op.backward and op.forward is not None and not op.own else op
     name = bare(forward.name).rstrip("_") if bare(forward.name) != "_" else forward.name
     for test in (_masked, _few, _log, _divide, _root, _exponential, _half):
         verdict = test(op, forward, name)

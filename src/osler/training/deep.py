@@ -5,21 +5,23 @@ Tensors are told apart by their storage, not by the Python object: autograd hand
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from osler.training import private
 from osler.training.frames import Line, is_user, line_of, user_frame
 from osler.training.tape import Entry
 from osler.training.values import Bad, bad, numeric
+
+# Where the backward engine is entered: user frames below it run inside the backward pass, those above only asked for it.
+_ENGINE = frozenset((torch.autograd.__file__, torch.autograd.graph.__file__))
 
 # Operations that make room and compute nothing: what is in new memory says nothing.
 _NO_VALUE = frozenset(
@@ -60,7 +62,9 @@ class Op:
         module: path of the innermost module.
         node: name of the autograd node that it ran for.
         forward: for a backward operation, the forward operation whose derivative it computes.
-        call: number of the torch function call that it ran under, and that function.
+        call: number of the torch function call that it ran under, None in a backward pass.
+        function: the torch function that the user called; of a backward operation the one whose derivative it computes.
+        own: whether it ran in the user's own backward code (a hook, `Function.backward`), not in torch's.
     """
 
     index: int
@@ -77,6 +81,7 @@ class Op:
     call: int | None = None
     function: str | None = None
     keyword: dict[str, object] = field(default_factory=dict)
+    own: bool = False
 
     @property
     def makes_nan(self) -> bool:
@@ -100,11 +105,14 @@ class CallCounter(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.calls = 0
+        self.paused = False
         self.current: tuple[int, str] | None = None
         self.guard_at: tuple[str, Line | None, int] | None = None
         self.guard: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self.paused:
+            return func(*args, **(kwargs or {}))
         number = self.calls
         self.calls += 1
         before = self.current
@@ -116,6 +124,15 @@ class CallCounter(TorchFunctionMode):
         finally:
             self.current = before
 
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        """What is inside belongs to osler and not to the step: it gets no numbers."""
+        before, self.paused = self.paused, True
+        try:
+            yield
+        finally:
+            self.paused = before
+
     def _guarded(self, number: int, name: str) -> bool:
         """Whether this call stands at the guarded line (a mend there is run by every layer that shares the code)."""
         if self.guard_at is None or name != self.guard_at[0]:
@@ -125,7 +142,7 @@ class CallCounter(TorchFunctionMode):
         return line_of(user_frame(sys._getframe(2))) == self.guard_at[1] or number == self.guard_at[2]
 
 
-class DeepMode(TorchDispatchMode):
+class DeepMode(private.DispatchMode):
     """Keeps an `Op` for each dispatched operation."""
 
     def __init__(self, stop_at: CodeType, counter: CallCounter) -> None:
@@ -134,8 +151,8 @@ class DeepMode(TorchDispatchMode):
         self.ops: list[Op] = []
         self.modules: list[str] = []
         self.entry: Entry | None = None
+        self.in_backward = False
         self.listeners: list[Callable[[Any, Any, Any, Any, Op], None]] = []
-        self.passed: list[Callable[[Any, Any], None]] = []
         self._before: list[Callable[[Any, Any, Any], None]] = []
         self._stop_at = stop_at
         self._counter = counter
@@ -158,39 +175,41 @@ class DeepMode(TorchDispatchMode):
         kwargs = kwargs or {}
         for listener in self._before:
             listener(func, args, kwargs)
-        name = func._schema.name
-        leaves = tree_leaves((args, kwargs))
+        schema = private.schema_of(func)
+        name = schema.name
+        leaves = private.leaves((args, kwargs))
         tensors = [t for t in leaves if isinstance(t, torch.Tensor) and numeric(t)]
         node = private.current_node()
         sequence = private.last_sequence_number() if node is None else None
         inputs = [Operand(t.detach(), self.maker_of(t), self._bad(t)) for t in tensors]
-        mutates = func._schema.is_mutable
+        mutates = schema.is_mutable
         if mutates:
             for operand in inputs:
                 operand.tensor = operand.tensor.clone()
         output = func(*args, **kwargs)
-        made = [t for t in tree_leaves(output) if isinstance(t, torch.Tensor)]
+        made = [t for t in private.leaves(output) if isinstance(t, torch.Tensor)]
         known = {private.storage_key(t) for t in tensors}
         if mutates:
             for t in tensors:
                 self._forget(t)
         elif made and all(private.storage_key(t) in known for t in made):
             self._link(sequence, None)
-            for passed in self.passed:
-                passed(func, output)
             return output  # a view: same memory, same maker
+        line, inside = self._line(sys._getframe(1))
+        backward = node is not None or self.in_backward
         op = Op(
             len(self.ops),
             name,
-            node is not None,
+            backward,
             inputs,
             [],
             [float(a) for a in leaves if isinstance(a, (int, float)) and not isinstance(a, bool)][:8],
-            self._line(sys._getframe(1)),
+            line,
             self.modules[-1] if self.modules else None,
             self.entry,
         )
-        if self._counter.current is not None:
+        op.own = backward and inside
+        if self._counter.current is not None and not backward:
             op.call, op.function = self._counter.current
         for key in ("correction", "unbiased", "p", "dim", "keepdim"):
             if key in kwargs:
@@ -199,6 +218,8 @@ class DeepMode(TorchDispatchMode):
             op.node = node.name()
             number = private.node_sequence_number(node)
             op.forward = self._by_sequence.get(number) if number is not None else None
+            if op.forward is not None and not op.own:
+                op.function = op.forward.function
         for t in made:
             self._alive.append(t.detach())
             if numeric(t):
@@ -232,9 +253,12 @@ class DeepMode(TorchDispatchMode):
         for key in self._by_storage.pop(private.storage_key(tensor), ()):
             self._finite.pop(key, None)
 
-    def _line(self, frame: FrameType | None) -> Line | None:
+    def _line(self, frame: FrameType | None) -> tuple[Line | None, bool]:
+        """The innermost user line of the step, and whether no entry into the backward engine lies below it."""
+        inside = True
         while frame is not None and frame.f_code is not self._stop_at:
             if is_user(frame.f_code.co_filename):
-                return line_of(frame)
+                return line_of(frame), inside
+            inside = inside and frame.f_code.co_filename not in _ENGINE
             frame = frame.f_back
-        return None
+        return None, False

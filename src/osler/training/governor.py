@@ -37,6 +37,7 @@ class Governor:
         self.looks = 0
         self.spent_ns = 0.0
         self.total_ns = 0.0
+        self._start = (0.0, 0.0)
         self._burst = 0
         self._next_tape = 0
         self._next_look = 0
@@ -49,6 +50,14 @@ class Governor:
         """Measured share of the training's own time that watching took."""
         own = self.total_ns - self.spent_ns
         return self.spent_ns / own if own > 0 else 0.0
+
+    @property
+    def settled_ratio(self) -> float | None:
+        """The same after the first steps, which are recorded whole; None until there are as many again."""
+        if self.steps < 2 * self._budget.full_steps:
+            return None
+        spent, total = self.spent_ns - self._start[0], self.total_ns - self._start[1]
+        return spent / (total - spent) if total > spent else None
 
     @property
     def every(self) -> int:
@@ -90,6 +99,8 @@ class Governor:
             # Evaluation, checkpoints and pauses between steps are the user's time too, but no step's.
             self.spent_ns += spent
             self.total_ns += max(wall_ns, spent)
+            if self.steps <= self._budget.full_steps:
+                self._start = (self.spent_ns, self.total_ns)
             c = self.costs
             own = max(wall_ns - spent, 1.0) / count
             own = min(own, 10 * c.step) if c.step else own
@@ -135,7 +146,7 @@ class Governor:
 
     def figures(self) -> dict[str, float | int | str]:
         """For the report."""
-        return {
+        figures: dict[str, float | int | str] = {
             "ratio": round(1.0 + self.ratio, 6),
             "seconds": round(self.spent_ns / 1e9, 6),
             "steps": self.steps,
@@ -145,4 +156,9 @@ class Governor:
             "taped_steps": self.taped_steps,
             "looks": self.looks,
             "budget": "none" if self._unlimited else f"{self._budget.fraction:.4g}",
+            "full_steps": self._budget.full_steps,
         }
+        settled = self.settled_ratio
+        if settled is not None and not self._unlimited:
+            figures["settled_ratio"] = round(1.0 + settled, 6)
+        return figures

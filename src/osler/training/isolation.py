@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from osler.training import private
 from osler.training.tape import rng_now, rng_set
 
 _CONTAINERS = (list, dict, set, deque)
@@ -49,12 +50,12 @@ class _Buffers:
 
     def __init__(self, modules: Iterable[torch.nn.Module]) -> None:
         buffers = {id(b): b for m in modules for b in m.buffers(recurse=False)}
-        self._saved = [(b, b._version, b.detach().clone()) for b in buffers.values() if not b.is_inference()]
+        self._saved = [(b, private.version(b), b.detach().clone()) for b in buffers.values() if not b.is_inference()]
 
     def restore(self) -> None:
         """Put back those that were written to; `.data` keeps their version counters for graphs still alive."""
         for buffer, version, value in self._saved:
-            if buffer._version != version:
+            if private.version(buffer) != version:
                 buffer.data.copy_(value)
 
 

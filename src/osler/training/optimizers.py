@@ -94,13 +94,16 @@ class OptimizerWatch:
     def stepped(self) -> None:
         """The optimizer has just written to its parameters."""
         if self.parameters:
-            self._versions = (self.parameters[0]._version, self.parameters[-1]._version)
+            self._versions = self._versions_now()
 
     def written_since_step(self) -> bool:
         """Whether something else has written to the first or the last parameter since the last step."""
         if self._versions is None or not self.parameters:
             return False
-        return self._versions != (self.parameters[0]._version, self.parameters[-1]._version)
+        return self._versions != self._versions_now()
+
+    def _versions_now(self) -> tuple[int, int]:
+        return private.version(self.parameters[0]), private.version(self.parameters[-1])
 
     def names(self, names: Names) -> list[str]:
         """Names of the parameters, in order."""

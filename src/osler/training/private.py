@@ -289,6 +289,15 @@ def uncompiled(module: Any) -> Any:
     return getattr(module, "_orig_mod", module)
 
 
+def local(module: Any) -> Any:
+    """The module to call when one rank alone runs a step again: without the wrappers of `torch.compile` and of
+    DistributedDataParallel, whose forward broadcasts buffers."""
+    module = uncompiled(module)
+    if isinstance(module, torch.nn.parallel.DistributedDataParallel):
+        module = uncompiled(module.module)
+    return module
+
+
 def compiled_module_class() -> Any:
     """The class of compiled modules, None where nothing has been compiled in this process."""
     return getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)

@@ -110,6 +110,7 @@ class Recorder:
         self._recorded = 0
         self._roots = 0
         self._unaccounted = 0
+        self._replayed = 0
 
     # --- state
 
@@ -299,6 +300,7 @@ class Recorder:
     def before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         """The optimizer is about to apply the gradients."""
         began = _now()
+        self._replayed = 0
         self.in_step += 1
         self.mode.pop()
         watch = self.watch_of(optimizer)
@@ -310,7 +312,8 @@ class Recorder:
             self.looks.before_update(watch)
         if not watch.closure and not self.in_scaler:
             self._check(watch, optimizer)
-        self._always += _now() - began
+        self._always += _now() - began - self._replayed
+        self._replayed = 0
 
     def _check(self, watch: OptimizerWatch, optimizer: torch.optim.Optimizer | None = None) -> None:
         """Look at the gradients: the one thing that is never left out."""
@@ -458,7 +461,8 @@ class Recorder:
                 self.root_hook.restore()
             self.governor.tripped()
             # The replay is no step's overhead; its time is in the finding.
-            self._last_step_end += _now() - began
+            self._replayed = _now() - began
+            self._last_step_end += self._replayed
 
     def close(self) -> None:
         """The process or the watch ends."""

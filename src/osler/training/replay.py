@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.nn.modules import module as nn_module
+from torch.utils import checkpoint
 
 from osler.training import private, tags
 from osler.training.classify import Verdict, classify
@@ -22,7 +23,7 @@ from osler.training.deep import CallCounter, DeepMode, Op, Operand
 from osler.training.guards import Call, guard_for
 from osler.training.isolation import undisturbed
 from osler.training.origin import Origin, find
-from osler.training.tape import Autocast, Entry, Ref, Segment, map_refs, rng_set, tensors_in
+from osler.training.tape import Autocast, Entry, Ref, Segment, map_refs, rng_set, tensors_in, versions_of
 from osler.training.values import bad, same
 
 
@@ -91,8 +92,24 @@ def roots_of(segment: Segment) -> list[torch.nn.Module]:
 
 
 def plain(module: Any) -> Any:
-    """The module behind `torch.compile`'s wrapper."""
-    return getattr(module, "_orig_mod", module)
+    """The module to run again: without the wrappers of `torch.compile` and DistributedDataParallel."""
+    return private.local(module) if isinstance(module, torch.nn.Module) else module
+
+
+def several_ranks() -> bool:
+    """Whether other processes take part in this training."""
+    d = torch.distributed
+    return d.is_available() and d.is_initialized() and d.get_world_size() > 1
+
+
+def _refuse_collectives(segment: Segment) -> None:
+    """A forward that talks to other ranks would wait for them for ever when one rank runs it alone."""
+    for root in roots_of(segment):
+        for module in root.modules():
+            if isinstance(module, torch.nn.SyncBatchNorm) or any(
+                hasattr(p, "to_local") for p in module.parameters(False)
+            ):
+                raise _Unrepeatable(f"{type(module).__name__} works across ranks, and one rank cannot run it alone")
 
 
 def learnable(segment: Segment, more: Sequence[torch.Tensor] = ()) -> list[torch.Tensor]:
@@ -144,7 +161,7 @@ def replay(
 
 
 def _versions_now(entry: Entry) -> list[int]:
-    return [0 if t.is_inference() else t._version for t in tensors_in(entry.args)]
+    return versions_of(entry.args)
 
 
 def _look(
@@ -154,6 +171,8 @@ def _look(
     for entry in segment.entries:
         if any(t.grad_fn is not None for t in tensors_in((entry.args, entry.kwargs))):
             raise _Unrepeatable(f"an input of {entry.name} was computed before the recording began")
+    if several_ranks():
+        _refuse_collectives(segment)
     counter = CallCounter()
     deep = DeepMode(stop_at=run_again.__code__, counter=counter)
     result.deep = deep
@@ -162,7 +181,8 @@ def _look(
     wanted = learnable(segment, more)
 
     def note_tag(tensor: torch.Tensor, name: str) -> None:
-        result.names[private.storage_key(tensor)] = name
+        with counter.pause():
+            result.names[private.storage_key(tensor)] = name
 
     stop = tags.listen(note_tag)
     try:
@@ -188,7 +208,13 @@ def _look(
     if not targets:
         leaf = _bad_leaf_anywhere(segment, names)
         if leaf is None:
-            result.why_not = "no number went bad when it was run again" if equal else "the loss came out different"
+            result.why_not = "the loss came out different"
+            if equal and several_ranks():
+                result.why_not = (
+                    "this rank's own loss and gradients are finite, so the bad numbers came from another rank"
+                )
+            elif equal:
+                result.why_not = "no number went bad when it was run again"
             return
         result.leaf = leaf
     result.origin = find(targets)
@@ -231,6 +257,8 @@ def run_again(
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch.enable_grad())
+        stack.enter_context(torch.autograd.set_detect_anomaly(False))
+        stack.enter_context(_without_reentrant_checkpoints())
         stack.enter_context(counter)
         if deep is not None:
             stack.enter_context(deep)
@@ -247,17 +275,21 @@ def run_again(
                     raise _Unrepeatable(f"{entry.name} changed an input of the step in place")
                 made = plain(entry.fn)(*args, **kwargs)
             outputs.append([args[0]] if entry.name == "__setitem__" else list(tensors_in(made)))
-            for ref, name in segment.names.items():
-                if ref.entry == i and tag_names is not None and ref.output < len(outputs[i]):
-                    tag_names[private.storage_key(outputs[i][ref.output])] = name
-        if deep is not None:
-            deep.entry = None
+            with counter.pause():
+                for ref, name in segment.names.items():
+                    if ref.entry == i and tag_names is not None and ref.output < len(outputs[i]):
+                        tag_names[private.storage_key(outputs[i][ref.output])] = name
         loss = [value(r) if isinstance(r, Ref) else r for r in segment.roots]
         grads: tuple[torch.Tensor | None, ...] = ()
-        if wanted and not any(bad(v) for v in loss):
-            given = segment.grad_tensors
-            given = [given] if isinstance(given, torch.Tensor) else given
-            grads = torch.autograd.grad(loss, list(wanted), given, allow_unused=True)
+        with counter.pause():
+            if wanted and not any(bad(v) for v in loss):
+                given = segment.grad_tensors
+                given = [given] if isinstance(given, torch.Tensor) else given
+                if deep is not None:
+                    deep.entry, deep.in_backward = None, True
+                grads = torch.autograd.grad(loss, list(wanted), given, allow_unused=True)
+        if deep is not None:
+            deep.entry, deep.in_backward = None, False
     return loss, grads
 
 
@@ -269,6 +301,26 @@ def _swapped(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:
     if type(value) is dict:
         return {k: _swapped(v, old, new) for k, v in value.items()}
     return value
+
+
+class _Straight:
+    """In place of the autograd function behind reentrant checkpoints, which refuses `torch.autograd.grad` and adds to
+    `.grad`: the function is called as it is. The recomputation would give the same numbers, at a later time."""
+
+    @staticmethod
+    def apply(function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        with torch.set_grad_enabled(any(t.requires_grad for t in tensors_in(args))):
+            return function(*args)
+
+
+@contextlib.contextmanager
+def _without_reentrant_checkpoints() -> Iterator[None]:
+    original = checkpoint.CheckpointFunction
+    checkpoint.CheckpointFunction = _Straight  # type: ignore[assignment,misc]
+    try:
+        yield
+    finally:
+        checkpoint.CheckpointFunction = original  # type: ignore[misc]
 
 
 @contextlib.contextmanager
@@ -313,7 +365,7 @@ def _with_guard(segment: Segment, more: Sequence[torch.Tensor], result: Replayed
         return None
     if guard is not None and verdict.op.call is not None:
         counter.guard, counter.guard_at = guard, (verdict.op.function or "", verdict.op.line, verdict.op.call)
-    return _vanishes(segment, more, counter, full_precision=full_precision)
+    return _vanishes(segment, more, counter, full_precision=full_precision, loss_only=not result.backward)
 
 
 def vanishes_without(segment: Segment, more: Sequence[torch.Tensor], leaf: Leaf) -> bool | None:
@@ -321,7 +373,11 @@ def vanishes_without(segment: Segment, more: Sequence[torch.Tensor], leaf: Leaf)
     clean = torch.nan_to_num(leaf.tensor.detach(), nan=0.0, posinf=0.0, neginf=0.0)
     try:
         return _vanishes(
-            segment, more, CallCounter(), swap=(leaf.tensor, clean.requires_grad_(leaf.tensor.requires_grad))
+            segment,
+            more,
+            CallCounter(),
+            swap=(leaf.tensor, clean.requires_grad_(leaf.tensor.requires_grad)),
+            loss_only=True,
         )
     except Exception:
         return None
@@ -334,10 +390,15 @@ def _vanishes(
     *,
     full_precision: bool = False,
     swap: tuple[torch.Tensor, torch.Tensor] | None = None,
+    loss_only: bool = False,
 ) -> bool:
+    """Whether loss and gradients are finite. `loss_only`: of a scaled loss only itself counts, because its gradients may
+    overflow at this scale and GradScaler is there to lower it."""
     wanted = [t for t in learnable(segment, more) if swap is None or t is not swap[0]]
     with undisturbed(roots_of(segment)), torch.compiler.set_stance("force_eager"):
         loss, grads = run_again(segment, wanted, counter, None, full_precision=full_precision, swap=swap)
+    if loss_only and segment.scaled:
+        return not any(bad(v) for v in loss)
     return not any(bad(v) for v in loss) and not any(
         g is not None and g.layout == torch.strided and bad(g) for g in grads
     )

@@ -185,10 +185,6 @@ class Session:
             if key not in keep:
                 setattr(old, key, value)
         old.tape.clear()
-        util: Any = sys.modules.get("multiprocessing.util")
-        if util is not None:
-            # Children of multiprocessing leave through os._exit and run its finalizers, not atexit's.
-            util.Finalize(None, self.close, exitpriority=100)
 
 
 def _forget_in_children(session: Session) -> None:
@@ -205,3 +201,14 @@ def _forget_in_children(session: Session) -> None:
                 found.recorder.dead = True
 
     os.register_at_fork(after_in_child=child)
+    util: Any = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        # Children of multiprocessing leave through os._exit and run its finalizers, not atexit's; it forgets those of
+        # before the fork and then calls this.
+        util.register_after_fork(session, _close_with_multiprocessing)
+
+
+def _close_with_multiprocessing(session: Session) -> None:
+    util: Any = sys.modules["multiprocessing.util"]
+    if session in _active:
+        util.Finalize(None, session.close, exitpriority=100)

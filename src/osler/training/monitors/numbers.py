@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -14,7 +15,7 @@ from osler.training.deep import Op
 from osler.training.frames import Line
 from osler.training.monitors.wording import fix_for, number, sentence_for
 from osler.training.naming import module_of
-from osler.training.optimizers import OptimizerWatch, really_bad
+from osler.training.optimizers import OptimizerWatch, StepRecord, really_bad
 from osler.training.recorder import Recorder, Trip
 from osler.training.replay import Leaf, Replayed, replay, roots_of, vanishes_without
 from osler.training.tape import Segment, tensors_in
@@ -41,10 +42,13 @@ class NumberMonitor:
         self._recorder = recorder
         self._writer: Any = None
         self.unlocated = 0
+        self._bad_gradients: set[tuple[int, int]] = set()  # optimizer and step
 
     def trip(self, trip: Trip) -> list[Finding]:
         """The findings of a failing step: one cause."""
         more = trip.watch.parameters if trip.watch is not None else []
+        if trip.watch is not None:
+            self._bad_gradients.add((trip.watch.number, trip.step))
         parameters = self._bad_parameters(trip)
         if parameters:
             return [self._parameters(trip, parameters)]
@@ -81,9 +85,16 @@ class NumberMonitor:
             self._recorder.sink.not_checked("dump of the failing step", f"{type(error).__name__}: {error}")
             return
         if path is not None:
-            finding.evidence["dump"] = str(path)
+            finding.evidence["dump"] = self._shown(path)
         if writer.gave_up:
             self._recorder.sink.not_checked("replay of the dump in another process", str(writer.gave_up))
+
+    def _shown(self, path: Path) -> str:
+        """The path as one would type it: relative to the working directory where it lies below it."""
+        try:
+            return str(path.resolve().relative_to(Path(str(self._recorder.options.get("cwd") or Path.cwd())).resolve()))
+        except (ValueError, OSError):
+            return str(path)
 
     # --- weights that are bad before the step
 
@@ -103,8 +114,8 @@ class NumberMonitor:
         return list(found.values())
 
     def _parameters(self, trip: Trip, found: list[tuple[str, str, torch.Tensor]]) -> Finding:
-        watch = trip.watch
         kind, name, tensor = found[0]
+        watch = self._owner(trip, tensor)
         counts = bad(tensor)
         elements = f"{counts.nan + counts.inf} of {tensor.numel()} elements"
         line = self._first_use(trip)
@@ -114,9 +125,10 @@ class NumberMonitor:
             "tensors_affected": len(found),
             "elements": counts.nan + counts.inf,
         }
-        last = watch.history[-2] if watch is not None and len(watch.history) > 1 else None
+        last = self._last_update(trip, watch)
         loaded = max((self._recorder.loaded_at.get(id(r), -1) for s in trip.segments for r in roots_of(s)), default=-1)
-        outside = watch is not None and watch.written_since_step()
+        # An optimizer that takes a closure writes to the weights between two calls of it: that is no outsider's doing.
+        outside = watch is not None and not watch.closure and watch.written_since_step()
         if last is None or outside or trip.step == 0 or kind == "buffer":
             message = f"{elements} of {kind} {name} were NaN or Inf before step {trip.step} began"
             if loaded >= max(trip.step, 0):
@@ -128,16 +140,22 @@ class NumberMonitor:
                 "load_state_dict, or the initialisation that fills them."
             )
         else:
-            message = (
-                f"{elements} of {kind} {name} are NaN or Inf since the update of step {last.step}, "
-                f"applied with learning rate {number(last.lr)} to a gradient of norm {number(last.norm)}"
-            )
+            assert watch is not None
+            message = f"{elements} of {kind} {name} are NaN or Inf since the update of step {last.step}, "
             evidence |= {"update_step": last.step, "learning_rate": last.lr, "gradient_norm": last.norm}
-            line = watch.line if watch is not None else line
-            fix = (
-                f"Lower the learning rate (here {number(last.lr)}) or clip the gradient norm before the step; "
-                "see the learning_rate and gradient_norm curves for what changed."
-            )
+            line = watch.line or line
+            if math.isnan(last.norm) or (watch.number, last.step) in self._bad_gradients:
+                message += "whose gradient was already not finite"
+                fix = (
+                    f"Mend what made the gradient of step {last.step} NaN or Inf; no learning rate helps against it. "
+                    "clip_grad_norm_ with error_if_nonfinite=True stops before such an update is applied."
+                )
+            else:
+                message += f"applied with learning rate {number(last.lr)} to a gradient of norm {number(last.norm)}"
+                fix = (
+                    f"Lower the learning rate (here {number(last.lr)}) or clip the gradient norm before the step; "
+                    "see the learning_rate and gradient_norm curves for what changed."
+                )
         touches = {f"parameter:{n}" for _, n, _ in found} | {f"module:{module_of(n)}" for _, n, _ in found}
         if watch is not None:
             touches.add(f"optimizer:{watch.number}")
@@ -155,6 +173,23 @@ class NumberMonitor:
             1,
             frozenset(touches),
         )
+
+    def _owner(self, trip: Trip, tensor: torch.Tensor) -> OptimizerWatch | None:
+        """The optimizer that updates a parameter; the one whose step it is where none does."""
+        watches = [trip.watch] if trip.watch is not None else []
+        watches += self._recorder.optimizers.values()
+        return next((w for w in watches if any(p is tensor for p in w.parameters)), trip.watch)
+
+    def _last_update(self, trip: Trip, watch: OptimizerWatch | None) -> StepRecord | None:
+        """The last step that an optimizer applied before the one that failed."""
+        if watch is None:
+            return None
+        steps = list(watch.history)
+        if steps and watch is trip.watch and steps[-1].step >= trip.step:
+            steps.pop()  # the failing one, kept already
+        if self._recorder.scaling:
+            steps = [s for s in steps if math.isfinite(s.norm)]  # the others were skipped
+        return steps[-1] if steps else None
 
     def _first_use(self, trip: Trip) -> Line | None:
         for segment in trip.segments:

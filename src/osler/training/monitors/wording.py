@@ -65,7 +65,7 @@ def sentence_for(verdict: Verdict, origin: Origin, where: Where, evidence: dict[
             f"{number(facts.get('correction'))} that is 0/0"
         ),
         "half-overflow": lambda: (
-            f"At step {step} {name} goes beyond {facts.get('dtype')}'s largest value {number(facts.get('limit'))}{place}"
+            f"At step {step} {'the gradient at ' if backward else ''}{name} goes beyond {facts.get('dtype')}'s largest value {number(facts.get('limit'))}{place}"
             + (f": the value is {number(facts['largest'])}" if "largest" in facts else "")
             + (", in the backward pass" if backward else "")
         ),
