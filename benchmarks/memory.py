@@ -120,7 +120,11 @@ def long_run(prefix: list[str], cwd: Path, steps: int) -> dict[str, Any]:
 
 def held(prefix: list[str], cwd: Path, micro_batches: int) -> dict[str, float]:
     """Tensor bytes alive before and after the optimizer's step, and the peak resident set."""
-    words = next(line for line in run([*prefix, "large.py", str(micro_batches)], cwd, 600).splitlines() if line.startswith("held "))
+    words = next(
+        line
+        for line in run([*prefix, "large.py", str(micro_batches)], cwd, 600).splitlines()
+        if line.startswith("held ")
+    )
     inputs, before, after, peak = (int(w) for w in words.split()[1:])
     return {"inputs": inputs, "before": before, "after": after, "peak": peak}
 
@@ -163,7 +167,9 @@ def main() -> None:
     print(table(["", f"at step {start}", "at the end", "grown", "journal", "run's folder"], [
         [n, *(f"{v[k]:.1f}" for k in ("start_mib", "end_mib", "grown_mib", "journal_mib", "folder_mib"))] for n, v in longs.items()
     ]))  # fmt: skip
-    print("\nA step with large inputs: tensor bytes alive and peak resident set beyond the bare run's, in copies of the step's inputs\n")
+    print(
+        "\nA step with large inputs: tensor bytes alive and peak resident set beyond the bare run's, in copies of the step's inputs\n"
+    )
     body = []
     for (name, micro), v in larges.items():
         bare = larges["bare", micro]

@@ -109,9 +109,7 @@ def _images(batch: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def _tokens(batch: int, length: int) -> list[tuple[Tensor, Tensor]]:
-    return [
-        (torch.randint(0, 96, (batch, length)), torch.randint(0, 96, (batch * length,))) for _ in range(BATCHES)
-    ]
+    return [(torch.randint(0, 96, (batch, length)), torch.randint(0, 96, (batch * length,))) for _ in range(BATCHES)]
 
 
 @dataclass(frozen=True)

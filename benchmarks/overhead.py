@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import gc
 import json
+import os
 import random
 import sys
 import tempfile
@@ -325,12 +326,23 @@ def account(rows: list[dict[str, Any]]) -> str:
                 share = own["taped_steps"] / max(1, own["steps"])
                 body.append(
                     [
-                        row["kind"], row["loss"], own["budget"], f"{own['ratio']:.3f}", f"{own['detection_us']:.0f}",
-                        f"{own['tape_us']:.0f}", f"{share:.0%} of {own['steps']}", str(own["looks"]),
+                        row["kind"],
+                        row["loss"],
+                        own["budget"],
+                        f"{own['ratio']:.3f}",
+                        f"{own['detection_us']:.0f}",
+                        f"{own['tape_us']:.0f}",
+                        f"{share:.0%} of {own['steps']}",
+                        str(own["looks"]),
                     ]  # fmt: skip
                 )
     return table(header, body)
 
+
+# The thresholds of glibc's malloc. Left to itself it gives memory back to the system and faults it in again in a pattern
+# that differs from process to process: on the CNN, 150 to 1100 page faults a step in the bare loop alone, which is up to
+# a tenth of the step and drowns what is to be measured.
+STEADY_HEAP = {"MALLOC_TRIM_THRESHOLD_": str(1 << 32), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
 
 TOOLS = ["osler", "osler --budget none", "detect_anomaly", "isnan hooks", "item norms"]
 
@@ -345,8 +357,15 @@ def main() -> None:
     parser.add_argument("--beginnings", type=int, help="trainings whose first steps are measured (default 12, quick 3)")
     parser.add_argument("--rows", default="", help="comma-separated numbers of the trainings, from 1 (default: all)")
     parser.add_argument("--tools", default=",".join(TOOLS), help="comma-separated; default: %(default)s")
-    parser.add_argument("--loss", choices=("both", "one", "written"), default="both", help="which losses (default both)")
+    parser.add_argument(
+        "--loss", choices=("both", "one", "written"), default="both", help="which losses (default both)"
+    )
+    parser.add_argument(
+        "--malloc", choices=("steady", "system"), default="steady", help="see STEADY_HEAP in the source"
+    )
     args = parser.parse_args()
+    if args.malloc == "steady" and any(os.environ.get(name) != value for name, value in STEADY_HEAP.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **STEADY_HEAP})
     tools = [t.strip() for t in args.tools.split(",")]
     if unknown := [t for t in tools if t not in TOOLS]:
         parser.error(f"unknown tool {unknown[0]!r}; known are {', '.join(TOOLS)}")
@@ -364,7 +383,12 @@ def main() -> None:
     random.seed(0)
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")
-    about = {**machine(), "threads of torch": "1", "blocks": f"{plan.rounds} of {plan.block_s} s for each tool and row"}
+    about = {
+        **machine(),
+        "threads of torch": "1",
+        "malloc": args.malloc,
+        "blocks": f"{plan.rounds} of {plan.block_s} s for each tool and row",
+    }
     rows = []
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as temporary:

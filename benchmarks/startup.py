@@ -81,7 +81,10 @@ def main() -> None:
         return
     print(facts({**about, "`import osler` loads torch": "yes" if torch else "no"}))
     print("\nMedian seconds (95 % interval); beside them the plain command of the pair and the paired difference\n")
-    body = [[r["what"], *("{value:.3f} ({low:.3f}–{high:.3f})".format(**r[k]) for k in ("plain", "with", "difference"))] for r in rows]
+    body = [
+        [r["what"], *("{value:.3f} ({low:.3f}–{high:.3f})".format(**r[k]) for k in ("plain", "with", "difference"))]
+        for r in rows
+    ]
     print(table(["command", "plain python", "with osler", "difference"], body))
 
 

@@ -9,25 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from record_examples import make_finding
 
-from osler.core.finding import Confidence, Finding, Severity, Where
-
-
-def make_finding(line: int = 12, rule: str = "nonfinite-op", step: int = 3, **more: object) -> Finding:
-    """A finding as the recorder makes them."""
-    facts: dict[str, object] = {
-        "rule": rule,
-        "severity": Severity.ERROR,
-        "confidence": Confidence.DEFINITE,
-        "message": f"log made -Infinity at step {step}",
-        "where": Where(file="train.py", line=line, step=step),
-        "evidence": {"smallest": 0.0, "largest": float("inf")},
-        "fix": "add an epsilon",
-        "first_step": step,
-        "last_step": step,
-        "touches": frozenset({"tensor:p"}),
-    }
-    return Finding(**{**facts, **more})  # type: ignore[arg-type]
+from osler.core.finding import Finding
 
 
 @pytest.fixture
@@ -52,7 +36,7 @@ def child(run_dir: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     head = f"""
         import os, signal, sys, time
         sys.path.insert(0, {str(Path(__file__).parent)!r})
-        from conftest import make_finding as f
+        from record_examples import make_finding as f
         from osler.records.journal import Journal
         run_dir = {str(run_dir)!r}
         j = Journal(run_dir)

@@ -191,7 +191,7 @@ def test_a_descriptor_that_the_script_closed_is_not_written_to(run_dir: Path, fi
     code = f"""
 import os, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from conftest import make_finding
+from record_examples import make_finding
 from osler.records.journal import Journal
 j = Journal({str(run_dir)!r})
 j.finding(make_finding(line=1))
@@ -403,7 +403,7 @@ def test_arrays_that_do_not_fit_do_not_stop_the_journal(run_dir: Path, finding: 
     code = f"""
 import resource, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from conftest import make_finding
+from record_examples import make_finding
 from osler.records.journal import Journal
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 j = Journal({str(run_dir)!r}, flush_s=0)
@@ -541,7 +541,7 @@ def test_several_processes_write_at_once(run_dir: Path, child: Callable[..., sub
 
 def test_an_exec_goes_on_in_the_same_journal(run_dir: Path, child: Callable[..., subprocess.Popen[str]]) -> None:
     again = (
-        "from conftest import make_finding as f; from osler.records.journal import Journal; import sys;"
+        "from record_examples import make_finding as f; from osler.records.journal import Journal; import sys;"
         "j = Journal(sys.argv[1]); j.finding(f(line=2)); j.matrix('m', ['a'], [1], [[2.0]]); j.close(9)"
     )
     process = child(f"""

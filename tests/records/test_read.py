@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import make_finding
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from record_examples import make_finding
 
 from osler.catalogue import RULES
 from osler.core.finding import Finding

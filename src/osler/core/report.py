@@ -21,7 +21,7 @@ class Series:
         name: what it is, e.g. `loss` or `gradient_norm`.
         kind: `curve` (`values` is one list) or `heatmap` (`values[i][j]` belongs to `steps[i]` and `rows[j]`).
         steps: optimizer steps, ascending.
-        values: numbers; non-finite ones are kept here and become strings in JSON.
+        values: numbers; non-finite ones are kept here and become strings in JSON; None in a heat map where there was none.
         rows: names of the rows of a heat map, from the input side to the output side.
         unit: unit of the values, empty where there is none.
         source: the process it comes from (`main`, `rank 1`, `pid 4711`).
@@ -30,7 +30,7 @@ class Series:
     name: str
     kind: str
     steps: list[int]
-    values: list[float] | list[list[float]]
+    values: list[float] | list[list[float | None]]
     rows: list[str] = field(default_factory=list)
     unit: str = ""
     source: str = "main"

@@ -25,7 +25,8 @@ class Sink(Protocol):
         """More points of a curve (`loss`, `learning_rate`, `gradient_norm` …)."""
 
     def matrix(self, series: str, rows: Sequence[str], steps: Sequence[int], values: Sequence[Sequence[float]]) -> None:
-        """More columns of a heat map: `values[i][j]` belongs to `steps[i]` and `rows[j]`."""
+        """More columns of a heat map: `values[i][j]` belongs to `steps[i]` and `rows[j]`.
+        A negative value says that there was none; norms and magnitudes have no other use for it."""
 
     def not_checked(self, what: str, why: str) -> None:
         """A rule, or a thing, that could not be judged, and the reason in one sentence."""

@@ -142,7 +142,7 @@ def _maps(label: str, process: Process) -> Iterator[Series]:
     for name, pool in pools.items():
         steps, cells = pool.result()
         if steps:
-            yield Series(name, "heatmap", steps, cells, rows=list(rows[name]), source=label)
+            yield Series(name, "heatmap", steps, merge.cells(cells), rows=list(rows[name]), source=label)
 
 
 @dataclass(slots=True)

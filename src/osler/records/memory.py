@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from osler.core.finding import Finding
 from osler.core.jsonable import strict
 from osler.core.report import Report, Series
-from osler.records.merge import not_checked
+from osler.records.merge import cells, not_checked
 from osler.records.thin import Curve, HeatMap
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class MemorySink:
                 series.append(Series(name, "curve", steps, values))
             for name, heat_map in self._maps.items():
                 rows, at, columns = heat_map.result()
-                series.append(Series(name, "heatmap", at, columns, rows=rows))
+                series.append(Series(name, "heatmap", at, cells(columns), rows=rows))
             subject: dict[str, object] = {"kind": "watch", "started": self._started}
             subject["seconds"] = (self._ended or time.time()) - self._started
             if self._steps is not None:

@@ -15,6 +15,11 @@ def not_checked(pairs: Iterable[tuple[str, str]]) -> list[NotChecked]:
     return [NotChecked(what, why, is_rule=what in RULES) for what, why in dict.fromkeys(pairs)]
 
 
+def cells(columns: Sequence[Sequence[float | None]]) -> list[list[float | None]]:
+    """The cells of a heat map, with None where a negative number says that there was none (see `core.sink`)."""
+    return [[None if v is None or v < 0 else v for v in column] for column in columns]
+
+
 def overhead(figures: Sequence[dict[str, object]]) -> dict[str, object]:
     """One set of figures: those of the process with the worst ratio, with the steps and seconds of all of them."""
     if not figures:

@@ -100,13 +100,15 @@ class BundleWriter:
         if self.gave_up is not None:
             return
         if len(self._ops) >= _MAX_OPERATIONS:
-            return self._give_up(f"the step has more than {_MAX_OPERATIONS} operations")
+            self._give_up(f"the step has more than {_MAX_OPERATIONS} operations")
+            return
         made = [t for t in private.leaves(output) if isinstance(t, torch.Tensor)]
         results = []
         for t in made:
             self._alive.append(t.detach())
             if t.layout != torch.strided:
-                return self._give_up("the step makes sparse tensors")
+                self._give_up("the step makes sparse tensors")
+                return
             results.append(self._storages.setdefault(private.storage_key(t), len(self._storages)))
         entry_rng = None
         if op.entry is not None and op.entry.rng is not None and id(op.entry) not in self._rng:

@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-from osler.training import private
 from osler.training.tape import rng_now, rng_set
 
 _CONTAINERS = (list, dict, set, deque)
@@ -46,17 +45,17 @@ class _Attributes:
 
 
 class _Buffers:
-    """The values of modules' buffers, and of parameters (some modules update weights in forward)."""
+    """The values of modules' buffers."""
 
     def __init__(self, modules: Iterable[torch.nn.Module]) -> None:
         buffers = {id(b): b for m in modules for b in m.buffers(recurse=False)}
-        self._saved = [(b, private.version(b), b.detach().clone()) for b in buffers.values() if not b.is_inference()]
+        self._saved = [(b, b.detach().clone()) for b in buffers.values() if not b.is_inference()]
 
     def restore(self) -> None:
-        """Put back those that were written to; `.data` keeps their version counters for graphs still alive."""
-        for buffer, version, value in self._saved:
-            if private.version(buffer) != version:
-                buffer.data.copy_(value)
+        """Put them back. Version counters do not tell which have changed: batch norm writes its statistics without counting.
+        `.data` leaves the counters as they are, for graphs still alive."""
+        for buffer, value in self._saved:
+            buffer.data.copy_(value)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import torch
 
 from osler.training import private
 from osler.training.frames import Line
+from osler.training.histograms import Histograms
 from osler.training.naming import Names
 from osler.training.optimizers import OptimizerWatch
 from osler.training.trace import Trace, TraceMode, Tracer
@@ -24,6 +25,7 @@ class Looks:
         tracer: at work from a step's first forward to its backward, else None.
         pending: a finished trace that waits for its optimizer step.
         ratios: |update| / |weight| per optimizer number and parameter index, as (step, ratio).
+        histograms: log-magnitude histograms of the gradients.
         spent: nanoseconds since it was last set to 0.
     """
 
@@ -36,6 +38,7 @@ class Looks:
         self.pending: Trace | None = None
         self.ratios: dict[tuple[int, int], list[tuple[int, float]]] = {}
         self.spent = 0
+        self.histograms = Histograms()
         self._weights: list[torch.Tensor] | None = None
 
     def begin(self, module: torch.nn.Module, args: Any, step: int) -> None:
@@ -101,6 +104,7 @@ class Looks:
             return
         began = _now()
         self._weights = [p.detach().clone() for p in watch.parameters]
+        watch.peaks.append((watch.steps, self.histograms.add(watch.number, watch.parameters, watch.steps)))
         self.spent += _now() - began
 
     def after_update(self, watch: OptimizerWatch) -> None:

@@ -13,10 +13,9 @@ import torch
 
 from osler.training import private
 from osler.training.frames import Line
+from osler.training.histograms import NO_GRADIENT
 from osler.training.naming import Names
 from osler.training.values import bad
-
-NO_GRADIENT = -1.0  # stands in a row of norms for a parameter whose .grad is None
 
 
 @dataclass(slots=True)
@@ -39,6 +38,7 @@ class OptimizerWatch:
         row_steps: the steps that `rows` belong to.
         history: the last 256 steps.
         kept: steps with their rows that the curves have not taken yet.
+        peaks: of steps looked at closely, each gradient's most frequent magnitude, not taken yet either.
         born, line: where it was constructed and where it was last stepped.
     """
 
@@ -54,6 +54,7 @@ class OptimizerWatch:
         self.row_steps: deque[int] = deque(maxlen=window)
         self.history: deque[StepRecord] = deque(maxlen=256)
         self.kept: list[tuple[StepRecord, list[float]]] = []
+        self.peaks: list[tuple[int, list[float]]] = []
         self.parameters: list[torch.Tensor] = []
         self._group_sizes: list[int] = []
         self._versions: tuple[int, int] | None = None

@@ -24,10 +24,11 @@ from osler.core.sink import Sink
 from osler.training import private
 from osler.training.frames import Line, line_of, user_frame, user_line
 from osler.training.governor import Governor
+from osler.training.histograms import NO_GRADIENT
 from osler.training.ledger import Ledger
 from osler.training.looks import Looks, has_fast_path
 from osler.training.naming import Names
-from osler.training.optimizers import NO_GRADIENT, OptimizerWatch, StepRecord, gradient_norms, really_bad
+from osler.training.optimizers import OptimizerWatch, StepRecord, gradient_norms, really_bad
 from osler.training.series import SeriesWriter
 from osler.training.tape import Entry, Segment, Tape, TapeMode, autocast_now, rng_now, tensors_in, versions_of
 from osler.training.trace import Trace

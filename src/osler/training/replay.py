@@ -173,6 +173,8 @@ def _look(
             raise _Unrepeatable(f"an input of {entry.name} was computed before the recording began")
     if several_ranks():
         _refuse_collectives(segment)
+    if any(isinstance(r, torch.Tensor) and r.grad_fn is not None for r in segment.roots):
+        raise _Unrepeatable("the operations that made the loss were not recorded")
     counter = CallCounter()
     deep = DeepMode(stop_at=run_again.__code__, counter=counter)
     result.deep = deep

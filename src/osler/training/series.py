@@ -30,6 +30,12 @@ class SeriesWriter:
     def take(self, watch: OptimizerWatch) -> None:
         """Hand on what a watch has kept since the last time."""
         kept, watch.kept = watch.kept, []
+        peaks, watch.peaks = watch.peaks, []
+        suffix = "" if watch.number == 0 else f" ({watch.label})"
+        if peaks:
+            rows = watch.names(self._names)
+            good = [(step, values) for step, values in peaks if len(values) == len(rows)]
+            self._sink.matrix("gradient_magnitude_peak" + suffix, rows, [s for s, _ in good], [v for _, v in good])
         if not kept:
             return
         steps: list[int] = []
@@ -40,19 +46,17 @@ class SeriesWriter:
         for record, row in kept:
             self._curves(record, steps, losses, norms, rates)
             self._column(watch.number, record.step, row, columns)
-        suffix = "" if watch.number == 0 else f" ({watch.label})"
         if losses[0]:
             self._sink.points("loss" + suffix, *losses)
         if steps:
             self._sink.points("gradient_norm" + suffix, steps, norms)
             self._sink.points("learning_rate" + suffix, steps, rates)
         if columns[0]:
-            rows = self._rows.get(watch.number)
-            if rows is None or len(rows) != len(columns[1][0]):
-                rows = self._rows[watch.number] = watch.names(self._names)
-            if all(len(column) == len(rows) for column in columns[1]):
-                name = "gradient_norm_by_parameter" + ("" if watch.number == 0 else f" (optimizer {watch.number})")
-                self._sink.matrix(name, rows, *columns)
+            known = self._rows.get(watch.number)
+            if known is None or len(known) != len(columns[1][0]):
+                known = self._rows[watch.number] = watch.names(self._names)
+            if all(len(column) == len(known) for column in columns[1]):
+                self._sink.matrix("gradient_norm_by_parameter" + suffix, known, *columns)
 
     @staticmethod
     def _curves(

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from osler.core.finding import Confidence, Finding, Severity
 from osler.training.frames import Line
+from osler.training.histograms import NO_GRADIENT
 from osler.training.monitors.common import listed, make
-from osler.training.optimizers import NO_GRADIENT, OptimizerWatch
+from osler.training.optimizers import OptimizerWatch
 from osler.training.recorder import Recorder
 from osler.training.trace import Cut, Trace
 

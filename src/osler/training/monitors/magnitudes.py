@@ -47,6 +47,8 @@ class MagnitudeMonitor:
         if len(watch.rows) >= self._s.window:
             self._full.add(watch.number)
             findings += self._window(watch)
+            if not watch.closure and watch.steps <= 2 * self._s.window:
+                findings += self._updates(watch)  # close looks may be far apart by now
         return findings
 
     def end(self, watch: OptimizerWatch) -> list[Finding]:
@@ -153,6 +155,7 @@ class MagnitudeMonitor:
             return None
         names = watch.names(self._recorder.names)
         affected = [names[layers[i]] for i in range(gone)]
+        histograms = self._recorder.looks.histograms
         line, module = self._first_use(watch.parameters[layers[0]], watch)
         step = watch.steps
         return make(
@@ -171,6 +174,8 @@ class MagnitudeMonitor:
                 "layers": len(layers),
                 "gradient_rms_first": rms[0],
                 "gradient_rms_reference": reference,
+                "histogram_peak_first": histograms.median_peak(watch.number, layers[0]),
+                "histogram_peak_last": histograms.median_peak(watch.number, layers[-1]),
                 "parameters": affected[:16],
                 "ratios": [round(math.log10(max(r, 1e-45)), 2) for r in ratios[:64]],
             },

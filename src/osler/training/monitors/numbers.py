@@ -254,10 +254,11 @@ class NumberMonitor:
         )
 
     def _line(self, op: Op, result: Replayed) -> Line | None:
-        if op.line is not None:
-            return op.line
-        if op.entry is not None and op.entry.line is not None:
-            return op.entry.line
+        for each in (op, op.forward):
+            if each is not None and each.line is not None:
+                return each.line
+            if each is not None and each.entry is not None and each.entry.line is not None:
+                return each.entry.line
         return result.segment.line
 
     def _input(self, trip: Trip, result: Replayed, leaf: Leaf, more: Any) -> Finding:

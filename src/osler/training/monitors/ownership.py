@@ -10,9 +10,10 @@ import torch
 from osler.core.finding import Finding, Severity
 from osler.syntax.classes import assignment_line
 from osler.training.frames import Line
+from osler.training.histograms import NO_GRADIENT
 from osler.training.monitors.common import forward_line, listed, make, owner_of, source_of, users_class
 from osler.training.naming import module_of
-from osler.training.optimizers import NO_GRADIENT, OptimizerWatch
+from osler.training.optimizers import OptimizerWatch
 from osler.training.recorder import Recorder
 from osler.training.trace import Trace
 
