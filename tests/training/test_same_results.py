@@ -18,7 +18,7 @@ def test_bit_for_bit(batch: Callable[[str], Any], case: str, mode: str) -> None:
     assert facts["losses"] >= 6
     assert facts[mode]["differs"] == [], facts[mode]["warnings"]
     assert facts[mode]["notes"] == []
-    assert facts[mode]["replays"] >= (2 if mode == "forced" and case != "lbfgs" else 0)
+    assert facts[mode]["replays"] >= (2 if mode == "forced" else 0)
 
 
 def test_nothing_of_osler_is_saved_or_copied(batch: Callable[[str], Any]) -> None:

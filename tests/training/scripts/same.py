@@ -38,12 +38,21 @@ def digest(value: Any) -> Any:
     return repr(value)
 
 
-def force_replays() -> Any:
-    """Before every second step, osler is told that something went wrong."""
-    taken = []
+def force_replays() -> tuple[Any, list[int]]:
+    """Before every second step, and after each backward inside a closure, osler is told that something went wrong."""
+    taken: list[int] = []
+    recorder = session._active[0].recorder
+    end_backward = recorder.end_backward
+
+    def after() -> None:
+        if recorder.in_step and recorder.tape.segments:
+            recorder.trip("forced by the test", recorder._latest)
+            taken.append(-1)
+        end_backward()
+
+    recorder.end_backward = after
 
     def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        recorder = session._active[0].recorder
         watch = recorder.watch_of(optimizer)
         if watch.steps % 2 and not recorder.replaying and recorder.tape.segments:
             recorder.trip("forced by the test", watch)
