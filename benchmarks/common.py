@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -86,25 +84,6 @@ def osler() -> list[str]:
     """The command that starts osler in this environment."""
     beside = Path(sys.executable).with_name("osler")
     return [str(beside)] if beside.exists() else [sys.executable, "-m", "osler"]
-
-
-def timed(command: Sequence[str], cwd: Path, limit: float = 120.0) -> float:
-    """Wall seconds of a command.
-
-    Raises:
-        SystemExit: it failed; the message holds what it wrote to stderr.
-    """
-    began = time.perf_counter()
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=limit)
-    took = time.perf_counter() - began
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} exited with {done.returncode}:\n{done.stderr[-2000:]}")
-    return took
-
-
-def middle(values: Sequence[float]) -> float:
-    """The median."""
-    return statistics.median(values)
 
 
 def _processor() -> str:

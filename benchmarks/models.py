@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -72,7 +73,7 @@ class CharTransformer(nn.Module):
 def mlp(*widths: int) -> nn.Module:
     """Linear layers with ReLU between them."""
     layers: list[nn.Module] = []
-    for before, after in zip(widths, widths[1:]):
+    for before, after in pairwise(widths):
         layers += [nn.Linear(before, after), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 

@@ -334,7 +334,7 @@ def account(rows: list[dict[str, Any]]) -> str:
                         f"{own['tape_us']:.0f}",
                         f"{share:.0%} of {own['steps']}",
                         str(own["looks"]),
-                    ]  # fmt: skip
+                    ]
                 )
     return table(header, body)
 

@@ -11,11 +11,12 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from common import facts, machine, median_of, osler, progress, table, timed
+from common import facts, machine, median_of, osler, progress, table
 
 SCRIPT = """\
 import torch
@@ -25,27 +26,63 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 loss = model(torch.ones(2, 4)).square().mean()
 loss.backward()
 optimizer.step()
+
+import time
+
+print("stepped", time.time())
 """
 
 
-def pairs(name: str, plain: Sequence[str], more: Sequence[str], cwd: Path, runs: int) -> dict[str, Any]:
-    """Median seconds of both commands and of their paired difference."""
-    timed(plain, cwd)
-    timed(more, cwd)
-    rows = []
+class Took(NamedTuple):
+    """Seconds from the start of a command to the script's first step (to the end where there is none), and to the end."""
+
+    first_step: float
+    end: float
+
+
+def took(command: Sequence[str], cwd: Path) -> Took:
+    """Run a command once.
+
+    Raises:
+        SystemExit: it failed; the message holds what it wrote to stderr.
+    """
+    clock, began = time.time(), time.perf_counter()
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
+    end = time.perf_counter() - began
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} exited with {done.returncode}:\n{done.stderr[-2000:]}")
+    stamp = next((float(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("stepped ")), None)
+    return Took(end if stamp is None else stamp - clock, end)
+
+
+def pairs(
+    names: tuple[str | None, str | None], plain: Sequence[str], more: Sequence[str], cwd: Path, runs: int
+) -> list[dict[str, Any]]:
+    """Median seconds of both commands and of their paired difference, for each moment that has a name."""
+    took(plain, cwd)
+    took(more, cwd)
+    rows: list[tuple[Took, Took]] = []
     for i in range(runs):
-        first, second = (plain, more) if i % 2 == 0 else (more, plain)
-        took = {id(first): timed(first, cwd)}
-        took[id(second)] = timed(second, cwd)
-        rows.append((took[id(plain)], took[id(more)]))
-    result = {
-        "what": name,
-        "plain": median_of([a for a, _ in rows])._asdict(),
-        "with": median_of([b for _, b in rows])._asdict(),
-        "difference": median_of([b - a for a, b in rows])._asdict(),
-    }
-    progress(f"{name}: {result['with']['value']:.3f} s, {result['difference']['value']:+.3f} s")
-    return result
+        if i % 2 == 0:
+            a = took(plain, cwd)
+            rows.append((a, took(more, cwd)))
+        else:
+            b = took(more, cwd)
+            rows.append((took(plain, cwd), b))
+    results = []
+    for moment, name in enumerate(names):
+        if name is None:
+            continue
+        results.append(
+            {
+                "what": name,
+                "plain": median_of([a[moment] for a, _ in rows])._asdict(),
+                "with": median_of([b[moment] for _, b in rows])._asdict(),
+                "difference": median_of([b[moment] - a[moment] for a, b in rows])._asdict(),
+            }
+        )
+        progress(f"{name}: {results[-1]['with']['value']:.3f} s, {results[-1]['difference']['value']:+.3f} s")
+    return results
 
 
 def loads_torch(cwd: Path) -> bool:
@@ -70,9 +107,15 @@ def main() -> None:
         (cwd / "script.py").write_text(SCRIPT)
         nothing = [*python, "-c", "pass"]
         rows = [
-            pairs("`import osler`", nothing, [*python, "-c", "import osler"], cwd, runs),
-            pairs("`osler explain log-of-zero`", nothing, [*osler(), "explain", "log-of-zero"], cwd, runs),
-            pairs("`osler run script.py`", [*python, "script.py"], [*osler(), "run", "script.py"], cwd, runs),
+            *pairs((None, "`import osler`"), nothing, [*python, "-c", "import osler"], cwd, runs),
+            *pairs((None, "`osler explain log-of-zero`"), nothing, [*osler(), "explain", "log-of-zero"], cwd, runs),
+            *pairs(
+                ("`osler run script.py`, to its first step", "`osler run script.py`, to the end"),
+                [*python, "script.py"],
+                [*osler(), "run", "script.py"],
+                cwd,
+                runs,
+            ),
         ]
         torch = loads_torch(cwd)
     if args.json:

@@ -202,11 +202,14 @@ def _look(
     else:
         result.backward = True
         for tensor, grad in zip(wanted, grads):
-            if grad is not None and grad.layout == torch.strided and bad(grad):
+            if grad is not None and _bad(grad):
                 result.bad_gradients.append(names.get(id(tensor), "an input"))
-                maker = deep.maker_of(grad)
+                maker = deep.maker_of(grad) if grad.layout == torch.strided else None
                 if maker is not None:
                     targets.append(maker)
+        if result.bad_gradients and not targets:
+            # A sparse gradient hands its values on under another storage.
+            targets = [op for op in deep.ops if op.backward and (op.makes_nan or op.makes_inf)][-1:]
     if not targets:
         leaf = _bad_leaf_anywhere(segment, names)
         if leaf is None:
@@ -401,9 +404,11 @@ def _vanishes(
         loss, grads = run_again(segment, wanted, counter, None, full_precision=full_precision, swap=swap)
     if loss_only and segment.scaled:
         return not any(bad(v) for v in loss)
-    return not any(bad(v) for v in loss) and not any(
-        g is not None and g.layout == torch.strided and bad(g) for g in grads
-    )
+    return not any(bad(v) for v in loss) and not any(g is not None and _bad(g) for g in grads)
+
+
+def _bad(grad: torch.Tensor) -> bool:
+    return bool(bad(grad.coalesce().values() if grad.layout == torch.sparse_coo else grad))
 
 
 def _bad_leaf_anywhere(segment: Segment, names: Mapping[int, str]) -> Leaf | None:

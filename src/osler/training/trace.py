@@ -60,6 +60,7 @@ _FLAT = frozenset(
         "floor_divide",
     ]
 )
+ZERO_WEIGHT = "a weight of 0"
 _CUTTERS = frozenset(["detach", "detach_", "numpy", "tolist", "item", "__array__", "argmax", "argmin"])
 
 
@@ -263,12 +264,10 @@ class Tracer:
             cuts |= 1 << (len(self.trace.cuts) - 1)
         for t in made:
             self._set(t, _Mark(parameters, cuts, modules))
-        if (
-            alive
-            and parameters
-            and (name in _FLAT or (name in ("mul", "mul_", "__mul__", "__rmul__") and _has_zeros(inputs)))
-        ):
-            self.trace.flat.append(Cut(name, self._line(), self._module(), parameters, False))
+        if alive and parameters:
+            flat = self._flat(name, args, inputs)
+            if flat is not None:
+                self.trace.flat.append(Cut(flat, self._line(), self._module(), parameters, False))
         if name.startswith("conv"):
             self._channel_dim = 1
         elif name in ("linear", "matmul", "__matmul__", "bmm"):
@@ -282,6 +281,17 @@ class Tracer:
                     if earlier.hidden:
                         break
                     earlier.hidden = True
+
+    @staticmethod
+    def _flat(name: str, args: Any, inputs: list[torch.Tensor]) -> str | None:
+        """What the call is named as if it lets no gradient through."""
+        if name in _FLAT:
+            return name
+        if name not in ("mul", "mul_", "__mul__", "__rmul__"):
+            return None
+        if any(isinstance(a, (int, float)) and a == 0 for a in args):
+            return ZERO_WEIGHT
+        return "mul" if _has_zeros(inputs) else None
 
     def opaque(self, name: str, line: Line | None, args: Any, output: Any, parameters: list[torch.Tensor]) -> None:
         """A call that was not looked into: its output depends on all that went in and on its parameters."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import torch
@@ -95,23 +96,30 @@ def first(training: Any) -> dict[str, Any]:
     }
 
 
+def gathered(bare: list[Any]) -> dict[str, Any]:
+    *seen, report = healthy(True)
+    return {
+        "status": private.status(),
+        "same": seen == bare,
+        "findings": [f.rule for f in report.findings],
+        "notes": report.notes,
+        "forward": first(forward_fault),
+        "backward": first(backward_fault),
+        "scaled": first(scaled_fault),
+        "sparse": first(embedded_fault),
+    }
+
+
 def case_fallbacks() -> dict[str, Any]:
     bare = healthy(False)
     out: dict[str, Any] = {}
     for name in [None, *private.status()]:
         if name is not None:
             private.disable(name)
-        *seen, report = healthy(True)
-        out[name or "all in use"] = {
-            "status": private.status(),
-            "same": seen == bare,
-            "findings": [f.rule for f in report.findings],
-            "notes": report.notes,
-            "forward": first(forward_fault),
-            "backward": first(backward_fault),
-            "scaled": first(scaled_fault),
-            "sparse": first(embedded_fault),
-        }
+        try:
+            out[name or "all in use"] = gathered(bare)
+        except Exception:
+            out[name or "all in use"] = {"error": traceback.format_exc()[-2000:]}
         if name is not None:
             private.enable(name)
     return out

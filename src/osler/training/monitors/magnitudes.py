@@ -16,7 +16,7 @@ from osler.training.monitors.wording import number
 from osler.training.naming import module_of
 from osler.training.optimizers import OptimizerWatch
 from osler.training.recorder import Recorder
-from osler.training.trace import Trace
+from osler.training.trace import ZERO_WEIGHT, Cut, Trace
 
 _LAYERS = 3  # fewer weight layers than this have no depth to vanish along
 _LOOKS = 8  # close looks before update sizes are judged
@@ -80,7 +80,7 @@ class MagnitudeMonitor:
             zero = self._whole_modules(zero, names)
             optimizer = watch.ref()
             if zero and watch.lr(optimizer) != 0.0:
-                findings.append(self._zero(watch, zero, names))
+                findings += [self._zero(watch, group, cut, names) for group, cut in self._by_cause(watch, zero)]
         dead = set(zero)
         layers = [
             i
@@ -98,20 +98,27 @@ class MagnitudeMonitor:
         alive = {module_of(n) for i, n in enumerate(names) if i not in silent}
         return [i for i in zero if module_of(names[i]) not in alive]
 
-    def _zero(self, watch: OptimizerWatch, zero: list[int], names: list[str]) -> Finding:
-        line, module, how = self._flat_op(watch, zero)
+    def _zero(self, watch: OptimizerWatch, zero: list[int], cut: Cut | None, names: list[str]) -> Finding:
         affected = [names[i] for i in zero]
         step = watch.steps
+        if cut is not None:
+            line, module, how = cut.line, cut.module, "a product with zeros" if cut.name == "mul" else cut.name
+        else:
+            line, module = self._first_use(watch.parameters[zero[-1]], watch)
+            how = None
         return make(
             self._recorder,
             "zero-gradient",
-            f"The gradient of {len(zero)} parameter{'s' if len(zero) > 1 else ''} ({listed(affected)}) was exactly 0 in each of the last "
-            f"{len(watch.rows)} steps" + (f": {how} lets nothing through." if how else "."),
+            f"The gradient of {len(zero)} parameter{'s' if len(zero) > 1 else ''} ({listed(affected)}) was exactly 0 in each "
+            f"of the last {len(watch.rows)} steps" + (f": {how} lets nothing through." if how else "."),
+            # A term that is weighted by a literal 0 is switched off on purpose (a warm-up, DDP's unused parameters).
+            severity=Severity.INFO if how == ZERO_WEIGHT else Severity.WARNING,
             line=line,
             step=step,
             first_step=watch.row_steps[0],
             fix=(
-                f"{how} has a derivative of 0: use a straight-through estimator (x + (f(x) - x).detach()), or leave it out of the training path."
+                f"{how} has a derivative of 0: use a straight-through estimator (x + (f(x) - x).detach()), or leave it out "
+                "of the training path."
                 if how
                 else "Look at what lies between these parameters and the loss: a mask of zeros, a rounding, a dead layer."
             ),
@@ -121,19 +128,15 @@ class MagnitudeMonitor:
             parameter=affected[0],
         )
 
-    def _flat_op(self, watch: OptimizerWatch, zero: list[int]) -> tuple[Line | None, str | None, str | None]:
-        trace = self._trace
-        if trace is None:
-            return watch.line, None, None
-        bits = [b for i in zero if (b := trace.bit_of(watch.parameters[i])) is not None]
-        for op in trace.flat:
-            if bits and all((op.parameters >> b) & 1 for b in bits):
-                return op.line, op.module, "a product with zeros" if op.name.strip("_") in ("mul", "rmul") else op.name
-        for b in reversed(bits):
-            if b in trace.first_lines:
-                line, module = trace.first_lines[b]
-                return line, module, None
-        return watch.line, None, None
+    def _by_cause(self, watch: OptimizerWatch, zero: list[int]) -> list[tuple[list[int], Cut | None]]:
+        """The parameters grouped by the call that lets nothing through to them, None where it is not known."""
+        groups: dict[int, tuple[list[int], Cut | None]] = {}
+        for i in zero:
+            bit = self._trace.bit_of(watch.parameters[i]) if self._trace is not None else None
+            flat = self._trace.flat if self._trace is not None and bit is not None else []
+            place = next((k for k, cut in enumerate(flat) if bit is not None and (cut.parameters >> bit) & 1), -1)
+            groups.setdefault(place, ([], flat[place] if place >= 0 else None))[0].append(i)
+        return list(groups.values())
 
     def _vanishing(self, watch: OptimizerWatch, norms: list[float], layers: list[int]) -> Finding | None:
         if len(layers) < _LAYERS:
