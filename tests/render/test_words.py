@@ -93,3 +93,9 @@ def test_tally() -> None:
     findings = [Finding("r", s, Confidence.DEFINITE, "") for s in (Severity.INFO, Severity.ERROR, Severity.ERROR)]
     assert words.tally(findings) == "2 errors, 1 info"
     assert words.tally([]) == "no findings"
+
+
+def test_a_start_in_seconds_is_shown_as_a_date() -> None:
+    assert words.moment(1.7e9).startswith("2023-11-1")
+    assert words.moment("2026-01-02T03:04:05") == "2026-01-02T03:04:05"
+    assert words.moment(None) == words.moment(float("nan")) == ""

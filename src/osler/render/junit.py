@@ -69,9 +69,9 @@ def to_junit(
     seconds = report.subject.get("seconds")
     if isinstance(seconds, (int, float)):
         suite.set("time", f"{seconds:.3f}")
-    started = report.subject.get("started")
-    if isinstance(started, str):
-        suite.set("timestamp", words.one_line(started, 40))
+    started = words.moment(report.subject.get("started"))
+    if started:
+        suite.set("timestamp", started)
     suites = ElementTree.Element("testsuites", {"name": "osler", **counts})
     suites.append(suite)
     ElementTree.indent(suites)

@@ -154,7 +154,7 @@ class _Page:
         steps = words.steps(subject)
         exit_code = subject.get("exit_code")
         pairs = [
-            ("Started", words.one_line(subject.get("started") or "", 60).replace("T", " ")),
+            ("Started", words.moment(subject.get("started")).replace("T", " ")),
             ("Took", _duration(float(seconds)) if isinstance(seconds, (int, float)) else ""),
             ("Steps watched", "" if steps is None else f"{steps:,}"),
             ("Watching cost", words.cost(self.report.overhead).removeprefix("watching cost ")),

@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from pathlib import PurePath
 
 from osler.core.finding import Finding, Severity, Where
@@ -199,3 +200,10 @@ def command(subject: Mapping[str, object]) -> str:
     if isinstance(value, (list, tuple)):
         return one_line(" ".join(map(str, value)), 500)
     return one_line(value, 500) if value is not None else ""
+
+
+def moment(value: object) -> str:
+    """A start time in local ISO 8601 without fractions; seconds since 1970 are converted, text is kept."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e11:
+        return datetime.fromtimestamp(value).astimezone().isoformat(timespec="seconds")
+    return one_line(value, 60) if isinstance(value, str) else ""

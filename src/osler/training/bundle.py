@@ -49,6 +49,7 @@ class BundleWriter:
     def __init__(self, segment: Segment, names: Names, max_mb: float) -> None:
         self._segment = segment
         self._names = names
+        self._max_mb = max_mb
         self._max_bytes = int(max_mb * (1 << 20))
         self._storages: dict[int, int] = {}
         self._leaves: dict[int, tuple[torch.Tensor, str]] = {}
@@ -82,7 +83,7 @@ class BundleWriter:
     def _before(self, func: Any, args: Any, kwargs: Any) -> None:
         if self.gave_up is None:
             try:
-                self._pending = (self._encode(list(args)), self._encode(dict(kwargs)))
+                self._pending = (self._encode(list(args)), {k: self._encode(v) for k, v in kwargs.items()})
             except BundleError as error:
                 self._give_up(str(error))
 
@@ -139,9 +140,9 @@ class BundleWriter:
     def _encode(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return self._tensor(value)
-        if value is None or isinstance(value, (bool, str)):
-            return value
-        if isinstance(value, int):
+        if isinstance(value, str) and value not in _WORDS:
+            raise BundleError(f"the step has the word {value[:40]!r} among its arguments")
+        if value is None or isinstance(value, (bool, str, int)):
             return value
         if isinstance(value, float):
             return {"f": value}
@@ -155,8 +156,6 @@ class BundleWriter:
             return {"memory_format": str(value).removeprefix("torch.")}
         if isinstance(value, (list, tuple)):
             return [self._encode(v) for v in value]
-        if isinstance(value, dict):
-            return {str(k): self._encode(v) for k, v in value.items()}
         if isinstance(value, torch.Generator):
             raise BundleError("the step uses a generator of its own")
         raise BundleError(f"the step has an argument of type {type(value).__name__}")
@@ -173,7 +172,7 @@ class BundleWriter:
             self._alive.append(t.detach())
             self._bytes += storage.nbytes()
             if self._bytes > self._max_bytes:
-                raise BundleError(f"the step's inputs and parameters exceed dump.max_mb ({self._max_bytes >> 20} MiB)")
+                raise BundleError(f"the step's inputs and parameters exceed dump.max_mb ({self._max_mb:g} MiB)")
             size = storage.nbytes() // t.element_size()
             whole = torch.as_strided(t.detach(), (size,), (1,), 0)
             self._leaves[self._storages[key]] = (whole.clone(), self._roles.get(key, ""))
@@ -256,6 +255,50 @@ _FORMATS = {
 _REFUSED = frozenset(
     {"aten::from_file", "aten::record_stream", "aten::_assert_async", "aten::_debug_has_internal_overlap"}
 )
+# The words that operations on tensors take: how to round, to reduce, to pad, which approximation or norm.
+_WORDS = frozenset(
+    [
+        "none",
+        "tanh",
+        "trunc",
+        "floor",
+        "sum",
+        "prod",
+        "mean",
+        "max",
+        "min",
+        "amax",
+        "amin",
+        "median",
+        "fro",
+        "nuc",
+        "inf",
+        "-inf",
+        "reduced",
+        "complete",
+        "r",
+        "L",
+        "U",
+        "left",
+        "right",
+        "ij",
+        "xy",
+        "linear",
+        "lower",
+        "higher",
+        "midpoint",
+        "nearest",
+        "constant",
+        "reflect",
+        "replicate",
+        "circular",
+        "same",
+        "valid",
+        "forward",
+        "backward",
+        "ortho",
+    ]
+)
 
 
 class _Interpreter:
@@ -290,9 +333,10 @@ class _Interpreter:
                 raise BundleError("a generator state is missing")
             torch.default_generator.set_state(state)
         overload = _overload(str(record.get("op")))
-        args, kwargs = self._decode(record.get("args")), self._decode(record.get("kwargs"))
+        args, kwargs = record.get("args"), record.get("kwargs")
         if not isinstance(args, list) or not isinstance(kwargs, dict):
             raise BundleError("an operation's arguments are malformed")
+        args, kwargs = self._decode(args), {str(k): self._decode(v) for k, v in kwargs.items()}
         leaves = private.leaves((args, kwargs))
         operands = [t for t in leaves if isinstance(t, torch.Tensor) and numeric(t)]
         inputs = [Operand(t, self._makers.get(private.storage_key(t)), bad(t)) for t in operands]
@@ -335,6 +379,8 @@ class _Interpreter:
         self.ops[op.index] = op
 
     def _decode(self, value: Any) -> Any:
+        if isinstance(value, str) and value not in _WORDS:
+            raise BundleError(f"an argument is the word {value[:40]!r}")
         if value is None or isinstance(value, (bool, int, str)):
             return value
         if isinstance(value, list):
@@ -354,7 +400,7 @@ class _Interpreter:
             return torch.strided
         if set(value) == {"memory_format"} and value["memory_format"] in _FORMATS:
             return _FORMATS[value["memory_format"]]
-        return {str(k): self._decode(v) for k, v in value.items()}
+        raise BundleError("an argument is malformed")
 
     def _piece(self, value: dict[str, Any]) -> torch.Tensor:
         place, dtype = value["s"], _DTYPES.get(value["d"])
@@ -383,10 +429,13 @@ def _overload(name: str) -> Any:
         raise BundleError(f"{name[:60]!r} is not an aten operation")
     if qualified in _REFUSED:
         raise BundleError(f"{qualified} is refused")
-    packet = getattr(torch.ops.aten, op, None)
-    found = getattr(packet, overload or "default", None)
-    if found is None:
+    packet: Any = getattr(torch.ops.aten, op, None)
+    if not isinstance(packet, type(torch.ops.aten.add)) or overload not in packet.overloads():
         raise BundleError(f"torch {torch.__version__} has no operation {name}")
+    found = getattr(packet, overload)
+    schema = private.schema_of(found)
+    if not any("Tensor" in str(a.type) for a in [*schema.arguments, *schema.returns]):
+        raise BundleError(f"{name} is no operation on tensors")  # saving, warning, seeding, text
     return found
 
 
@@ -441,8 +490,8 @@ def replay_bundle(path: Path | str) -> Report:
     content, tensors = read(path)
     try:
         finding = Finding.from_dict(content["finding"])
-    except (KeyError, ValueError, TypeError) as error:
-        raise BundleError(f"its finding is malformed: {error}") from None
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise BundleError(f"its finding is malformed: {type(error).__name__}: {error}") from None
     report = Report({"kind": "replay", "command": ["osler", "replay", str(path)], "step": content.get("step")})
     if not content.get("operations"):
         report.findings.append(finding)
@@ -456,10 +505,16 @@ def replay_bundle(path: Path | str) -> Report:
         if isinstance(content.get("threads"), int) and 0 < content["threads"] <= 256:
             torch.set_num_threads(content["threads"])  # the order of sums depends on it
         interpreter.run()
+        targets = [interpreter.ops[i] for i in content.get("targets", []) if i in interpreter.ops]
+    except BundleError:
+        raise
+    except Exception as error:
+        # The bundle is a stranger's: numbers of the wrong kind, states of the wrong size show themselves as anything.
+        why = str(error).splitlines()[0] if str(error) else ""
+        raise BundleError(f"it does not fit together: {type(error).__name__}: {why}") from None
     finally:
         torch.set_rng_state(state)
         torch.set_num_threads(threads)
-    targets = [interpreter.ops[i] for i in content.get("targets", []) if i in interpreter.ops]
     origin = find(targets)
     report.environment = {"torch": torch.__version__, "recorded_with": content.get("torch")}
     if origin is None:

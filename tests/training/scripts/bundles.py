@@ -88,8 +88,7 @@ def case_content() -> dict[str, Any]:
         "step": content["step"],
         "bundles": len(facts["bundles"]),
         "json_only": not any(c in (bundle / "step.json").read_text() for c in ("NaN,", "Infinity,")),
-        "losses": [float(v) for k, v in tensors.items() if k.startswith("loss.")][0] == float("-inf")
-        or str(tensors["loss.0"]),
+        "losses": tensors["loss.0"].isinf().item(),
         "file_reads_too": read(bundle / "step.json")[0] == content,
     }  # fmt: skip
 
@@ -148,7 +147,9 @@ def case_hostile() -> dict[str, Any]:
     good = Path(dumped(faults.case_tag)["bundles"][0])
     content = json.loads((good / "step.json").read_text())
     tensors = load((good / "tensors.safetensors").read_bytes())
-    first = next(i for i, o in enumerate(content["operations"]) if any(isinstance(a, dict) and "s" in a for a in o["args"]))
+    first = next(
+        i for i, o in enumerate(content["operations"]) if any(isinstance(a, dict) and "s" in a for a in o["args"])
+    )
     place = next(i for i, a in enumerate(content["operations"][first]["args"]) if isinstance(a, dict) and "s" in a)
 
     def changed(fn: Callable[[dict[str, Any]], Any]) -> bytes:
@@ -175,9 +176,12 @@ def case_hostile() -> dict[str, Any]:
         "finding of another kind": changed(lambda c: c.update(finding=[1])),
         "operations of another kind": changed(lambda c: c.update(operations={"a": 1})),
         "an operation of another kind": changed(lambda c: c.update(operations=["aten::add.Tensor"])),
+        "saves a file": op("aten::save.default", [[1], str(BASE / "written")]),
+        "saves a file with a word": op("aten::save.default", [[1], "mean"]),
+        "turns gradients on": op("aten::set_grad_enabled.default", [True]),
         "no aten": op("prim::Print.default"),
         "python": op("os::system.default", ["touch /tmp/x"]),
-        "attribute": op("aten::__class__.__init__"),
+        "attribute": op("aten::__class__.default"),
         "unknown": op("aten::no_such_operation.default"),
         "reads a file": op("aten::from_file.default", [str(victim), False, 8]),
         "writes a file": op("aten::from_file.default", [str(victim), True, 1 << 20]),
@@ -208,7 +212,13 @@ def case_hostile() -> dict[str, Any]:
     out["tensors of another dtype"] = attempt(step, save({k: v.double() for k, v in tensors.items()}))
     out["shorter tensors"] = attempt(step, save({k: v.flatten()[:1].clone() for k, v in tensors.items()}))
     out["no folder"] = attempt(None, None)
-    return {"answers": out, "victim": victim.read_bytes().decode(), "good": replay_bundle(good).subject["same_cause"]}
+    written = (BASE / "written").exists() or Path("mean").exists()
+    return {
+        "answers": out,
+        "written": written,
+        "victim": victim.read_bytes().decode(),
+        "good": replay_bundle(good).subject["same_cause"],
+    }
 
 
 def attempt(step: bytes | None, tensors: bytes | None) -> str:
