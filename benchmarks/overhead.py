@@ -109,9 +109,10 @@ class IsnanHooks:
         self._handles: list[Any] = []
 
     def on(self) -> None:
-        def look(module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> None:
-            if torch.isnan(output).any():
-                raise FloatingPointError(f"NaN in {type(module).__name__}")
+        def look(module: torch.nn.Module, inputs: Any, output: Any) -> None:
+            for value in output if isinstance(output, tuple) else (output,):  # attention returns (output, None)
+                if isinstance(value, torch.Tensor) and torch.isnan(value).any():
+                    raise FloatingPointError(f"NaN in {type(module).__name__}")
 
         self._handles = [m.register_forward_hook(look) for m in self._model.modules()]
 

@@ -258,47 +258,12 @@ _REFUSED = frozenset(
 # The words that operations on tensors take: how to round, to reduce, to pad, which approximation or norm.
 _WORDS = frozenset(
     [
-        "none",
-        "tanh",
-        "trunc",
-        "floor",
-        "sum",
-        "prod",
-        "mean",
-        "max",
-        "min",
-        "amax",
-        "amin",
-        "median",
-        "fro",
-        "nuc",
-        "inf",
-        "-inf",
-        "reduced",
-        "complete",
-        "r",
-        "L",
-        "U",
-        "left",
-        "right",
-        "ij",
-        "xy",
-        "linear",
-        "lower",
-        "higher",
-        "midpoint",
-        "nearest",
-        "constant",
-        "reflect",
-        "replicate",
-        "circular",
-        "same",
-        "valid",
-        "forward",
-        "backward",
-        "ortho",
+        "none", "tanh", "trunc", "floor", "sum", "prod", "mean", "max", "min", "amax", "amin", "median", "fro",
+        "nuc", "inf", "-inf", "reduced", "complete", "r", "L", "U", "left", "right", "ij", "xy", "linear", "lower",
+        "higher", "midpoint", "nearest", "constant", "reflect", "replicate", "circular", "same", "valid", "forward",
+        "backward", "ortho"
     ]
-)
+)  # fmt: skip
 
 
 class _Interpreter:

@@ -25,6 +25,7 @@ class Looks:
         tracer: at work from a step's first forward to its backward, else None.
         pending: a finished trace that waits for its optimizer step.
         ratios: |update| / |weight| per optimizer number and parameter index, as (step, ratio).
+        failures: what stopped looks, in words.
         histograms: log-magnitude histograms of the gradients.
         spent: nanoseconds since it was last set to 0.
     """
@@ -38,6 +39,7 @@ class Looks:
         self.pending: Trace | None = None
         self.ratios: dict[tuple[int, int], list[tuple[int, float]]] = {}
         self.spent = 0
+        self.failures: list[str] = []
         self.histograms = Histograms()
         self._weights: list[torch.Tensor] | None = None
 
@@ -69,7 +71,11 @@ class Looks:
         began = _now()
         assert self.tracer is not None
         self.tracer.finish(roots)
-        self.pending = self.stop()
+        trace = self.stop()
+        if trace is not None and trace.failed is None:
+            self.pending = trace
+        elif trace is not None:
+            self.failures.append(f"{type(trace.failed).__name__}: {trace.failed}")
         self.spent += _now() - began
 
     def pause(self) -> bool:

@@ -73,7 +73,8 @@ class Recorder:
         self.series = SeriesWriter(sink, self.names)
         self.looks = Looks(self.names, any(options.get(k) for k in ("trace_layers", "expect", "record_graph")))
         self.mode = private.BottomMode(TapeMode(self.tape, lambda: not self.mode.on or self.closed()))
-        self.root_hook = private.RootHook(self.enter_root, self.leave_root)
+        self.root_hook = private.RootHook(self._enter, self._leave)
+        self.tape.failed = lambda error: self.stand_down("recording an operation", error)
         self.thread = threading.get_ident()
         # what the session connects
         self.on_trip: Callable[[Trip], list[Finding]] = lambda trip: []
@@ -107,7 +108,11 @@ class Recorder:
         self._always = 0
         self._taping = 0
         self._last_step_end = _now()
-        self._call_cost, self._root_cost = _costs()
+        try:
+            self._call_cost, self._root_cost = _costs()
+        except Exception:
+            # what two measurements on a two-core machine gave
+            self._call_cost, self._root_cost = 5000.0, 2000.0
         self._recorded = 0
         self._roots = 0
         self._unaccounted = 0
@@ -150,6 +155,20 @@ class Recorder:
         self.tape.entries.clear()
 
     # --- root modules
+
+    def _enter(self, module: torch.nn.Module, args: Any) -> bool:
+        try:
+            return self.enter_root(module, args)
+        except Exception as error:
+            self.in_root = False
+            self.stand_down("entering a module", error)
+            return False
+
+    def _leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        try:
+            self.leave_root(module, args, kwargs, output)
+        except Exception as error:
+            self.stand_down("leaving a module", error)
 
     def enter_root(self, module: torch.nn.Module, args: Any) -> bool:
         """A module is called from outside any module; returns whether its end is of interest."""
@@ -218,6 +237,16 @@ class Recorder:
                 self.looks.resume(was_root)
             if taped:
                 self.mode.push()
+        if record or traced:
+            self.guarded(
+                "recording a compiled call",
+                lambda: self._keep_opaque(original, args, kwargs, output, line, rng, record),
+            )
+        return output
+
+    def _keep_opaque(
+        self, original: Any, args: Any, kwargs: Any, output: Any, line: Line | None, rng: Any, record: bool
+    ) -> None:
         module = original if isinstance(original, torch.nn.Module) else None
         name = type(module).__name__ if module is not None else getattr(original, "__name__", "a function")
         self.looks.opaque(name, line, module, args, output)
@@ -231,7 +260,6 @@ class Recorder:
             )  # fmt: skip
             self.tape.add(entry)
             self.mode.push()
-        return output
 
     # --- backward
 

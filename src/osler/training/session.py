@@ -162,6 +162,8 @@ class Session:
                 "replay of long accumulations",
                 f"{r.tape.let_go} backward passes were let go: numbers.max_segments is {self.settings.numbers.max_segments}",
             )
+        if r.looks.failures:
+            say("close looks", f"{len(r.looks.failures)} looks at activations failed, first {r.looks.failures[0]}")
         for monitor in (self.magnitudes, self.units, self.ownership, self.detached):
             for rule, why in monitor.not_checked():
                 say(rule, why)

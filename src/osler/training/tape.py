@@ -286,6 +286,10 @@ def map_refs(value: Any, fn: Callable[[Ref], Any]) -> Any:
     return value
 
 
+def _raise(error: Exception) -> None:
+    raise error
+
+
 class Tape:
     """Entries since the last backward, and the segments closed since the last optimizer step."""
 
@@ -297,6 +301,7 @@ class Tape:
         self.overflowed = False
         self.let_go = 0
         self.recorded = 0
+        self.failed: Callable[[Exception], None] = _raise
         self._made: dict[int, weakref.ref[torch.Tensor]] = {}
 
     def clear(self) -> None:
@@ -318,32 +323,43 @@ class Tape:
         self.entries.append(entry)
 
     def call(self, func: Any, name: str, args: Any, kwargs: Any, frame: FrameType) -> Any:
-        """Call a torch function and keep the call if it can matter."""
-        rng = rng_now() if name in _RANDOM else None
-        versions = versions_of(args)
+        """Call a torch function and keep the call if it can matter. Only the function itself may raise."""
+        try:
+            rng = rng_now() if name in _RANDOM else None
+            versions = versions_of(args)
+        except Exception as error:
+            self.failed(error)
+            return func(*args, **kwargs)
         output = func(*args, **kwargs)
-        if name == "__setitem__":
-            output_tensors = [args[0]]
-        elif type(output) is torch.Tensor:
-            output_tensors = [output]
-        else:
-            output_tensors = list(tensors_in(output))
-        if not output_tensors:
-            return output
-        if not any(t.requires_grad for t in output_tensors):
-            first = output_tensors[0]
-            if next(tensors_in((args, kwargs)), None) is None:
-                return output  # drawn or filled: given, as far as the step is concerned
-            if name in _MOVES or not first.is_floating_point() or first.numel() > _SMALL:
-                return output
-            if (name == "__setitem__" or _in_place(name)) and id(args[0]) not in self._made:
-                return output  # the step's own input, already changed: it is held as it is now
-        where = user_frame(frame)
-        line = None if where is None else Line(where.f_code.co_filename, where.f_lineno, where.f_code.co_name)
-        weak = [weakref.ref(t) for t in output_tensors]
-        self._made.update((id(t), ref) for t, ref in zip(output_tensors, weak))
-        self.add(Entry(func, args, kwargs, weak, line, rng, versions, False, True, autocast_now()))
+        try:
+            made = self._of_interest(name, args, kwargs, output)
+            if made:
+                where = user_frame(frame)
+                line = None if where is None else Line(where.f_code.co_filename, where.f_lineno, where.f_code.co_name)
+                weak = [weakref.ref(t) for t in made]
+                self._made.update((id(t), ref) for t, ref in zip(made, weak))
+                self.add(Entry(func, args, kwargs, weak, line, rng, versions, False, True, autocast_now()))
+        except Exception as error:
+            self.failed(error)
         return output
+
+    def _of_interest(self, name: str, args: Any, kwargs: Any, output: Any) -> list[torch.Tensor]:
+        """The tensors that a call made, none where it need not be kept."""
+        if name == "__setitem__":
+            made = [args[0]]
+        elif type(output) is torch.Tensor:
+            made = [output]
+        else:
+            made = list(tensors_in(output))
+        if not made or any(t.requires_grad for t in made):
+            return made
+        if next(tensors_in((args, kwargs)), None) is None:
+            return []  # drawn or filled: given, as far as the step is concerned
+        if name in _MOVES or not made[0].is_floating_point() or made[0].numel() > _SMALL:
+            return []
+        if (name == "__setitem__" or _in_place(name)) and id(args[0]) not in self._made:
+            return []  # the step's own input, already changed: it is held as it is now
+        return made
 
     def sweep(self) -> None:
         """Drop entries whose results nobody holds any more: a forward under grad mode that no backward follows must be

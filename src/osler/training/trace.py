@@ -110,6 +110,7 @@ class Trace:
         calls: module calls in order, where they were asked for.
         first_lines: for each parameter's index the user's line of the call that first used it.
         opaque: compiled regions that could not be looked into.
+        failed: what stopped the look, where something did: nothing of it is to be used.
         flat: calls that let no gradient through although the graph is whole (rounding, a mask of zeros).
     """
 
@@ -123,6 +124,7 @@ class Trace:
     calls: list[ModuleCall] = field(default_factory=list)
     first_lines: dict[int, tuple[Line | None, str | None]] = field(default_factory=dict)
     opaque: list[str] = field(default_factory=list)
+    failed: Exception | None = None
     flat: list[Cut] = field(default_factory=list)
 
     def bit_of(self, parameter: torch.Tensor) -> int | None:
@@ -164,7 +166,7 @@ class Tracer:
 
     def know(self, root: torch.nn.Module, args: Any = ()) -> None:
         """Give the root's parameters their bits, and see how far apart the samples are that it is given."""
-        self._given = given_spread(args)
+        self._look(lambda: setattr(self, "_given", given_spread(args)))
         for p in root.parameters():
             if id(p) not in self._bits:
                 self._bits[id(p)] = len(self.trace.parameters)
@@ -192,11 +194,17 @@ class Tracer:
         if not self._stack:
             return
         path, line = self._stack.pop()
+        if not self._quiet:
+            self._look(lambda: self._saw_module(module, path, line, args, output))
+
+    def _look(self, fn: Callable[[], None]) -> None:
+        """Look at tensors unseen by ourselves; what fails ends this look and nothing else."""
         self._quiet = True
         try:
-            self._saw_module(module, path, line, args, output)
-        finally:
+            fn()
             self._quiet = False
+        except Exception as error:
+            self.trace.failed = error  # and stay quiet
 
     def _saw_module(self, module: torch.nn.Module, path: str, line: Line | None, args: Any, output: Any) -> None:
         leaf = next(module.children(), None) is None
@@ -231,11 +239,7 @@ class Tracer:
         output = func(*args, **kwargs)
         name = getattr(func, "__name__", "")
         if name not in _SILENT:
-            self._quiet = True
-            try:
-                self._saw(func, name, args, kwargs, output)
-            finally:
-                self._quiet = False
+            self._look(lambda: self._saw(func, name, args, kwargs, output))
         return output
 
     def _saw(self, func: Any, name: str, args: Any, kwargs: Any, output: Any) -> None:
