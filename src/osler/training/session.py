@@ -7,7 +7,7 @@ import os
 import sys
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -19,7 +19,6 @@ from osler.training.environment import facts
 from osler.training.layers import LayerProbe
 from osler.training.monitors.detached import DetachedMonitor
 from osler.training.monitors.magnitudes import MagnitudeMonitor
-from osler.training.monitors.numbers import NumberMonitor
 from osler.training.monitors.ownership import OwnershipMonitor
 from osler.training.monitors.units import UnitMonitor
 from osler.training.optimizers import OptimizerWatch
@@ -27,7 +26,11 @@ from osler.training.probes import backward, compiled, optimizers, scalers, surro
 from osler.training.recorder import Recorder, Trip
 from osler.training.trace import Trace
 
+if TYPE_CHECKING:
+    from osler.training.monitors.numbers import NumberMonitor
+
 _PROBES = (backward.attach, optimizers.attach, scalers.attach, compiled.attach, surroundings.attach, warnings.attach)
+_NEEDED = (backward.attach, optimizers.attach)
 _active: list[Session] = []
 
 
@@ -51,7 +54,7 @@ class Session:
 
     def _build(self) -> None:
         self.recorder = Recorder(self.sink, self.settings, self.options)
-        self.numbers = NumberMonitor(self.recorder)
+        self.numbers: NumberMonitor | None = None
         self.magnitudes = MagnitudeMonitor(self.recorder)
         self.units = UnitMonitor(self.recorder)
         self.ownership = OwnershipMonitor(self.recorder)
@@ -64,6 +67,11 @@ class Session:
 
     def _on_trip(self, trip: Trip) -> list[Finding]:
         grown = list(self.magnitudes.exploding(trip.watch)) if trip.watch is not None else []
+        if self.numbers is None:
+            # brings the whole replay along, which a healthy training never needs
+            from osler.training.monitors.numbers import NumberMonitor
+
+            self.numbers = NumberMonitor(self.recorder)
         return [*grown, *self.numbers.trip(trip)]
 
     def _on_step(self, watch: OptimizerWatch) -> list[Finding]:
@@ -88,7 +96,15 @@ class Session:
             raise RuntimeError("osler is already watching this process")
         activations.MARGIN = self.settings.gradients.saturation_margin
         for attach in _PROBES:
-            self._undo.append(attach(self.recorder))
+            try:
+                self._undo.append(attach(self.recorder))
+            except Exception as error:
+                if attach in _NEEDED:
+                    self.remove()
+                    raise
+                # another torch than those it was written for: the rest still watches
+                what = f"what {attach.__module__.rpartition('.')[2]} tell"
+                self.sink.not_checked(what, f"torch {torch.__version__}: {type(error).__name__}: {error}")
         self.recorder.root_hook.install()
         self._undo.append(self.recorder.root_hook.remove)
         _active.append(self)

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from osler.training.monitors.detached import DetachedMonitor
-from osler.training.monitors.magnitudes import MagnitudeMonitor
-from osler.training.monitors.numbers import NumberMonitor
-from osler.training.monitors.ownership import OwnershipMonitor
-from osler.training.monitors.units import UnitMonitor
+from importlib import import_module
+from typing import Any
 
-DETECTORS = {
-    cls.__name__: cls for cls in (NumberMonitor, MagnitudeMonitor, UnitMonitor, OwnershipMonitor, DetachedMonitor)
+_HOMES = {
+    "NumberMonitor": "numbers",
+    "MagnitudeMonitor": "magnitudes",
+    "UnitMonitor": "units",
+    "OwnershipMonitor": "ownership",
+    "DetachedMonitor": "detached",
 }
+
+DETECTORS: dict[str, type]
 """Every monitor by name; together they detect every rule of the parts `numbers` and `gradients`."""
+
+
+def __getattr__(name: str) -> Any:
+    # On demand: the monitor of numbers brings the whole replay along, which a healthy training never needs.
+    if name == "DETECTORS":
+        found = {cls: getattr(import_module(f"{__name__}.{home}"), cls) for cls, home in _HOMES.items()}
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -47,6 +47,11 @@ def make(
     )
 
 
+def number(value: Any) -> str:
+    """A number as people write it: three significant digits."""
+    return f"{value:.3g}" if isinstance(value, (int, float)) else str(value)
+
+
 def listed(names: list[str], most: int = 3) -> str:
     """`a, b, c and 4 more`."""
     if len(names) <= most:

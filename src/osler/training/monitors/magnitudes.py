@@ -11,8 +11,7 @@ import torch
 
 from osler.core.finding import Confidence, Finding, Severity
 from osler.training.frames import Line
-from osler.training.monitors.common import listed, make
-from osler.training.monitors.wording import number
+from osler.training.monitors.common import listed, make, number
 from osler.training.naming import module_of
 from osler.training.optimizers import OptimizerWatch
 from osler.training.recorder import Recorder

@@ -13,7 +13,8 @@ from osler.training import private
 from osler.training.classify import Verdict
 from osler.training.deep import Op
 from osler.training.frames import Line
-from osler.training.monitors.wording import fix_for, number, sentence_for
+from osler.training.monitors.common import number
+from osler.training.monitors.wording import fix_for, sentence_for
 from osler.training.naming import module_of
 from osler.training.optimizers import OptimizerWatch, StepRecord, really_bad
 from osler.training.recorder import Recorder, Trip
@@ -396,7 +397,7 @@ class NumberMonitor:
             "nonfinite-op",
             Severity.ERROR,
             Confidence.DEFINITE,
-            f"At step {trip.step} {subject} not finite; the operation is not known: {why}.",
+            f"At step {trip.step} {subject} not finite; the operation is not known: {why.rstrip('.')}.",
             self._where(trip, line, module=module),
             evidence,
             "Run again with --budget none (and the same seed) to get the operation and its line.",

@@ -13,8 +13,7 @@ import torch
 from osler.core.finding import Confidence, Finding
 from osler.training.activations import Activation, Spread
 from osler.training.frames import Line
-from osler.training.monitors.common import make
-from osler.training.monitors.wording import number
+from osler.training.monitors.common import make, number
 from osler.training.optimizers import OptimizerWatch
 from osler.training.recorder import Recorder
 from osler.training.trace import Trace

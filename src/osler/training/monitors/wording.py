@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from osler.core.finding import Where
 from osler.training.classify import Verdict
+from osler.training.monitors.common import number
 from osler.training.origin import Origin, bare
-
-
-def number(value: Any) -> str:
-    """A number as people write it: three significant digits."""
-    return f"{value:.3g}" if isinstance(value, (int, float)) else str(value)
 
 
 def _place(where: Where) -> str:

@@ -16,12 +16,18 @@ from osler.training.recorder import Recorder
 
 def attach(recorder: Recorder) -> Callable[[], None]:
     """Start watching; returns what takes it off again."""
-    undos = [_batches(recorder), _loads(recorder), _clips(recorder), _functions(recorder)]
+    undos: list[Callable[[], None]] = []
 
     def undo() -> None:
-        for each in undos:
-            each()
+        while undos:
+            undos.pop()()
 
+    try:
+        for each in (_batches, _loads, _clips, _functions):
+            undos.append(each(recorder))
+    except Exception:
+        undo()
+        raise
     return undo
 
 
@@ -101,20 +107,22 @@ def _clips(recorder: Recorder) -> Callable[[], None]:
 def _functions(recorder: Recorder) -> Callable[[], None]:
     """Calls of the user's own autograd functions: function modes do not see them."""
     function: Any = torch.autograd.Function
+    # a classmethod of Python's up to torch 2.13, one of C's from 2.14 on: both bind the same way
     original = vars(function)["apply"]
-    plain = original.__func__
 
-    @functools.wraps(plain)
     def watched(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        plain = original.__get__(None, cls)
         if not recorder.mode.on or recorder.closed() or not torch.is_grad_enabled() or recorder.elsewhere():
-            return plain(cls, *args, **kwargs)
+            return plain(*args, **kwargs)
 
         def apply(*a: Any, **k: Any) -> Any:
-            return plain(cls, *a, **k)
+            return plain(*a, **k)
 
         apply.__name__ = f"{cls.__name__}.apply"
         return recorder.tape.call(apply, apply.__name__, args, kwargs, sys._getframe(1))
 
+    watched.__name__ = watched.__qualname__ = "apply"
+    watched.__doc__ = original.__doc__
     function.apply = classmethod(watched)
 
     def undo() -> None:
