@@ -27,8 +27,7 @@ def test_device_contexts_hold(facts: Callable[[str], dict[str, Any]]) -> None:
 
 def test_the_default_device_can_be_set_again(facts: Callable[[str], dict[str, Any]]) -> None:
     seen = facts("default_device")
-    if seen["error"]:
-        pytest.xfail("the recorder's mode lies below the default device's, which torch wants at the bottom")
+    assert not seen["error"]
     assert seen["devices"] == ["cpu", "cpu", "meta", "meta", "cpu", "cpu"]
 
 
@@ -52,8 +51,7 @@ def test_export_and_symbolic_tracing(facts: Callable[[str], dict[str, Any]]) -> 
 
 def test_jit_trace(facts: Callable[[str], dict[str, Any]]) -> None:
     seen = facts("jit_trace")
-    if seen["error"]:
-        pytest.xfail("the tape's frames are in the graph and differ between the two traces that are compared")
+    assert not seen["error"]
     assert seen["codes"] == seen["same"] == [True, True, True]
 
 

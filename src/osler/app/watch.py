@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from osler.core.finding import Confidence, Finding, Severity
-from osler.core.report import Report
+from osler.core.report import NotChecked, Report
 from osler.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class Watch:
     ) -> None:
         if self._session is not None:
             self._session.close()
-            self._report = self._finish()
             self._session = None
+            self._report = self._finish()
         if kind is None and self._fail_on is not None:
             bad = self.report.at_least(self._fail_on)
             if bad:
@@ -80,6 +80,10 @@ class Watch:
             "seconds": round(time.time() - self._began, 3),
             **{k: v for k, v in report.subject.items() if k not in ("kind", "command")},
         }
+        if self._session is None and not report.subject.get("steps") and not report.findings:
+            report.not_checked.append(
+                NotChecked("everything", "no optimizer was stepped while it watched", is_rule=False)
+            )
         from osler.app.ignores import apply
 
         return apply(report, self._settings)
@@ -91,7 +95,11 @@ class Watch:
             return self._report
         if self._sink is not None:
             return self._finish()
-        notes = ["osler run is watching this process: its report holds these findings too"] if self._passive else []
+        notes = (
+            ["this process is watched already (osler run, or an outer watch): that report holds these findings"]
+            if self._passive
+            else []
+        )
         return Report({"kind": "watch", "command": []}, notes=notes)
 
     @property

@@ -62,6 +62,11 @@ class Looks:
         tracer.unhook()
         return tracer.trace
 
+    def close(self) -> None:
+        """End what is under way and take the mode out for good."""
+        self.stop()
+        self._bottom.close()
+
     def purge(self) -> None:
         """Take the mode off the stack for good (see `private.BottomMode`)."""
         self._bottom.pop()

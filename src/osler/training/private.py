@@ -7,6 +7,7 @@ switching its fast path off with `disable`.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -185,18 +186,32 @@ class BottomMode:
         """Put the mode at the bottom; no effect when it is there."""
         if self.on:
             return
-        self.on = self._left_over = True
+        self.on = True
         if not _fast("function mode stack"):
-            self.mode.__enter__()
+            # A public exit pops whatever lies on top, so it is entered once and only told to look away.
+            if not self._left_over:
+                self.mode.__enter__()
+                self._left_over = True
             return
+        self._left_over = True
         c: Any = torch._C
         if not c._len_torch_function_stack():
             c._push_on_torch_function_stack(self.mode)
             return
         above = self._take_off()
+        if above and above[-1] is _default_device_context():
+            # torch.set_default_device keeps its context at the very bottom and counts on finding it there
+            c._push_on_torch_function_stack(above.pop())
         c._push_on_torch_function_stack(self.mode)
         while above:
             c._push_on_torch_function_stack(above.pop())
+
+    def revive(self) -> None:
+        """Undo a `pop` made from within a call that the mode handles: torch is about to put it back anyway."""
+        if self._left_over:
+            self.on = True
+        else:
+            self.push()
 
     def pop(self) -> None:
         """Take the mode out; no effect when it is not there."""
@@ -204,9 +219,6 @@ class BottomMode:
             return
         was_on, self.on = self.on, False
         if not _fast("function mode stack"):
-            self._left_over = False
-            if was_on:
-                self.mode.__exit__(None, None, None)
             return
         c: Any = torch._C
         count = c._len_torch_function_stack()
@@ -219,11 +231,32 @@ class BottomMode:
         while above:
             c._push_on_torch_function_stack(above.pop())
 
+    def close(self) -> None:
+        """Take the mode out for good."""
+        self.pop()
+        if self._left_over and not _fast("function mode stack"):
+            self.mode.__exit__(None, None, None)
+            self._left_over = False
+
     def _take_off(self) -> list[Any]:
         """Empty the stack; the modes that were on it, top first, without this one."""
         c: Any = torch._C
         taken = [c._pop_torch_function_stack() for _ in range(c._len_torch_function_stack())]
         return [mode for mode in taken if mode is not self.mode]
+
+
+def _default_device_context() -> Any:
+    return getattr(getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None), "device_context", None)
+
+
+def unseen() -> Any:
+    """A context in which modes of the user's do not see the torch functions that osler calls for itself."""
+    if not _fast("function mode stack") or not torch._C._len_torch_function_stack():
+        return _NOTHING
+    return torch._C.DisableTorchFunction()
+
+
+_NOTHING = contextlib.nullcontext()
 
 
 # --- autograd nodes --------------------------------------------------------------------------------------------------

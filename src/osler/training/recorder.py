@@ -72,7 +72,9 @@ class Recorder:
         self.governor = Governor(settings.budget, bool(options.get("budget_none")), settings.gradients.sample_every)
         self.series = SeriesWriter(sink, self.names)
         self.looks = Looks(self.names, any(options.get(k) for k in ("trace_layers", "expect", "record_graph")))
-        self.mode = private.BottomMode(TapeMode(self.tape, lambda: not self.mode.on or self.closed()))
+        self.mode = private.BottomMode(
+            TapeMode(self.tape, lambda: not self.mode.on or self.closed() or private.is_tracing())
+        )
         self.root_hook = private.RootHook(self._enter, self._leave)
         self.tape.failed = lambda error: self.stand_down("recording an operation", error)
         self.thread = threading.get_ident()
@@ -269,13 +271,14 @@ class Recorder:
         self.mode.pop()
         root = tensors if isinstance(tensors, torch.Tensor) else tensors[0] if tensors else None
         self.last_loss = self._loss_tensor = None
-        if root is not None and grad_tensors is None and root.numel() == 1:
-            if root.device.type == "cpu":
-                self.last_loss = root.item()
-            else:
-                self._loss_tensor = root.detach()
-        if self.looks.tracer is not None:
-            self.looks.to_backward(_listed(tensors))
+        with private.unseen():
+            if root is not None and grad_tensors is None and root.numel() == 1:
+                if root.device.type == "cpu":
+                    self.last_loss = root.item()
+                else:
+                    self._loss_tensor = root.detach()
+            if self.looks.tracer is not None:
+                self.looks.to_backward(_listed(tensors))
         now = _now()
         self._always += now - began
         if self.tape.entries:
@@ -287,18 +290,18 @@ class Recorder:
         """`backward` has returned."""
         if self.scaling:
             return
-        if self.in_step:
+        if not self.optimizers and not any(ref() is not None for ref, _ in self.born.values()):
+            # updates by hand: nothing else will tell that the step is over
+            if self.last_loss is not None and not math.isfinite(self.last_loss):
+                self._loss_told = True
+                self.guarded("replaying the step", lambda: self.trip("loss", None))
+            self.tape.clear()
+        elif self.in_step:
             # an optimizer that takes a closure: what the step will do with the gradients is not seen from outside
             watch = next((w for w in self.optimizers.values() if w.closure), None)
             if watch is not None:
                 self._check(watch)
                 self.tape.clear()
-        elif not self.optimizers and self.last_loss is not None and not math.isfinite(self.last_loss):
-            if any(ref() is not None for ref, _ in self.born.values()):
-                return  # its first step is about to be checked
-            self._loss_told = True
-            self.guarded("replaying the step", lambda: self.trip("loss", None))
-            self.tape.clear()
 
     def refused_backward(self, error: BaseException) -> None:
         """`backward` has raised."""
@@ -338,7 +341,8 @@ class Recorder:
         if watch.line is None or self.governor.look_on:
             self.looks.purge()
             watch.line = line_of(user_frame(sys._getframe(1)))
-            self.looks.before_update(watch)
+            with private.unseen():
+                self.looks.before_update(watch)
         if not watch.closure and not self.in_scaler:
             self._check(watch, optimizer)
         self._always += _now() - began - self._replayed
@@ -346,9 +350,10 @@ class Recorder:
 
     def _check(self, watch: OptimizerWatch, optimizer: torch.optim.Optimizer | None = None) -> None:
         """Look at the gradients: the one thing that is never left out."""
-        row = gradient_norms(watch.parameters)
-        if self._loss_tensor is not None:
-            self.last_loss, self._loss_tensor = self._loss_tensor.item(), None
+        with private.unseen():
+            row = gradient_norms(watch.parameters)
+            if self._loss_tensor is not None:
+                self.last_loss, self._loss_tensor = self._loss_tensor.item(), None
         loss = self.last_loss
         total = 0.0
         for n in row:
@@ -382,8 +387,9 @@ class Recorder:
         if not self.scaling and (tape.segments or tape.entries):
             tape.clear()
         if self.looks.pending is not None:
-            self.looks.after_update(watch)
-            self._judge_look(watch)
+            with private.unseen():
+                self.looks.after_update(watch)
+                self._judge_look(watch)
             began = _now()
         self._loss_told = False
         watch.steps += 1
@@ -476,7 +482,7 @@ class Recorder:
         step = max(0, watch.steps - done) if watch is not None else self.step
         self.trips += 1
         most = self.settings.numbers.max_replays
-        if self.trips > (most if self.ledger.repeat("nonfinite-parameter", step) else 4 * most):
+        if self.trips > most and (self.ledger.repeat("nonfinite-parameter", step) or self.trips > 4 * most):
             return
         began = _now()
         self.replaying = True

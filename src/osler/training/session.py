@@ -43,7 +43,13 @@ class Session:
     """Probes, recorder and monitors of this process."""
 
     def __init__(self, sink: Sink, settings: Settings, options: Mapping[str, Any]) -> None:
-        """`options` are those of the plan (docs/design.md)."""
+        """`options` are those of the plan (docs/design.md).
+
+        Raises:
+            RuntimeError: another session is at work in this process.
+        """
+        if _active:
+            raise RuntimeError("osler is already watching this process")
         self.sink = sink
         self.settings = settings
         self.options = dict(options)
@@ -116,8 +122,8 @@ class Session:
 
     def remove(self) -> None:
         """Take everything off again."""
-        self.recorder.mode.pop()
-        self.recorder.looks.stop()
+        self.recorder.looks.close()
+        self.recorder.mode.close()
         while self._undo:
             self._undo.pop()()
         if self in _active:
@@ -152,12 +158,13 @@ class Session:
     def _open_tape(self) -> None:
         """A script that checks its loss and gives up before `backward` leaves the evidence on the open tape."""
         r = self.recorder
+        r.mode.pop()
         for entry in reversed(r.tape.entries):
             for ref in entry.outputs:
                 value = ref()
                 if value is not None and value.numel() == 1 and value.is_floating_point():
                     if not bool(torch.isfinite(value)):
-                        r.last_loss = float(value)
+                        r.last_loss = value.item()
                         r.tape.close([value], None, entry.line, keep=False, scaled=False)
                         watch = next(iter(r.optimizers.values()), None)
                         r.trip("loss, never differentiated", watch)

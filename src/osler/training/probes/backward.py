@@ -41,6 +41,8 @@ def attach(recorder: Recorder) -> Callable[[], None]:
             recorder.refused_backward(error)
             raise
         recorder.in_backward = False
+        if retain_graph and recorder.governor.tape_on and not recorder.dead:
+            recorder.mode.revive()  # another loss may be made from the same graph
         if recorder.in_step or not recorder.optimizers:
             recorder.guarded("checking after backward", recorder.end_backward)
         return None
