@@ -71,7 +71,7 @@ class NumberMonitor:
     def _new_writer(self, segment: Segment) -> Any:
         if not self._recorder.options.get("dump", True) or not self._recorder.settings.dump.enabled:
             return None
-        from osler.training.bundle import BundleWriter
+        from osler.training.dump import BundleWriter
 
         return BundleWriter(segment, self._recorder.names, self._recorder.settings.dump.max_mb)
 
