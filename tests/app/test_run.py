@@ -319,7 +319,12 @@ def test_live_findings_and_a_killed_parent(tmp_path: Path) -> None:
 def test_signal_to_the_parent_ends_both(tmp_path: Path, number: int) -> None:
     (tmp_path / "x.py").write_text("import os, time; print(os.getpid(), flush=True); time.sleep(30)")
     parent = subprocess.Popen(
-        [*OSLER, "run", "x.py"], cwd=tmp_path, env=environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*OSLER, "run", "x.py"],
+        cwd=tmp_path,
+        env=environ(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # the tests may run under nohup
     )
     assert parent.stdout is not None
     child = int(parent.stdout.readline())

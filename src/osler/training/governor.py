@@ -67,8 +67,8 @@ class Governor:
         room = self.allowance(self.costs.step) - self.costs.always
         if self.costs.tape <= max(room, 0.0):
             return 1
-        # Where detection alone has used up the allowance, a tenth of it still buys an exact line now and then.
-        room = max(room, 0.1 * self.allowance(self.costs.step))
+        # Where detection alone has used up the allowance, a twentieth of it still buys an exact line now and then.
+        room = max(room, 0.05 * self.allowance(self.costs.step))
         return max(1, min(1000, math.ceil(self.costs.tape / max(room, 1.0))))
 
     @property
@@ -139,8 +139,8 @@ class Governor:
             return
         gap = self._sample_every
         if not self._unlimited and self.costs.step > 0:
-            # A sixth of the budget is for close looks.
-            gap = max(gap, math.ceil(6 * look_ns / (self._budget.fraction * self.costs.step)))
+            # A tenth of the budget is for close looks.
+            gap = max(gap, math.ceil(10 * look_ns / (self._budget.fraction * self.costs.step)))
             gap = min(gap, 100 * self._sample_every)
         self._next_look = self.steps + gap
 

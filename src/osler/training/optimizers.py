@@ -37,6 +37,7 @@ class OptimizerWatch:
         rows: the last window's gradient norms, one row per step in the order of `parameters`; -1 where there was none.
         row_steps: the steps that `rows` belong to.
         history: the last 256 steps.
+        first_norms: total gradient norms of the first 8 steps.
         kept: steps with their rows that the curves have not taken yet.
         peaks: of steps looked at closely, each gradient's most frequent magnitude, not taken yet either.
         born, line: where it was constructed and where it was last stepped.
@@ -53,6 +54,7 @@ class OptimizerWatch:
         self.rows: deque[list[float]] = deque(maxlen=window)
         self.row_steps: deque[int] = deque(maxlen=window)
         self.history: deque[StepRecord] = deque(maxlen=256)
+        self.first_norms: list[float] = []
         self.kept: list[tuple[StepRecord, list[float]]] = []
         self.peaks: list[tuple[int, list[float]]] = []
         self.parameters: list[torch.Tensor] = []
@@ -68,6 +70,8 @@ class OptimizerWatch:
     def refresh(self, optimizer: torch.optim.Optimizer) -> None:
         """Read the parameter groups again if they have grown or shrunk."""
         groups = optimizer.param_groups
+        if len(groups) == 1 and self._group_sizes == [len(groups[0]["params"])]:
+            return
         sizes = [len(g["params"]) for g in groups]
         if sizes != self._group_sizes:
             self._group_sizes = sizes
@@ -81,6 +85,8 @@ class OptimizerWatch:
             self.rows.append(row)
             self.row_steps.append(record.step)
         self.history.append(record)
+        if record.step < 8:
+            self.first_norms.append(record.norm)
         self.kept.append((record, row))
 
     def lr(self, optimizer: torch.optim.Optimizer | None) -> float:
@@ -122,7 +128,9 @@ def gradient_norms(parameters: Sequence[torch.Tensor]) -> list[float]:
     if not present:
         return [NO_GRADIENT] * len(grads)
     try:
-        values: list[float] = torch.stack(private.norms(present)).tolist()
+        norms = private.norms(present)
+        # where nothing has to be waited for, reading one by one is cheaper than stacking first
+        values: list[float] = [n.item() for n in norms] if norms[0].is_cpu else torch.stack(norms).tolist()
     except (RuntimeError, NotImplementedError, TypeError):
         values = [_one_norm(g) for g in present]
     if len(present) == len(grads):

@@ -249,11 +249,13 @@ def _default_device_context() -> Any:
     return getattr(getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None), "device_context", None)
 
 
+# How many function modes are active; where that cannot be told, none are hidden from.
+modes_active: Callable[[], int] = getattr(torch._C, "_len_torch_function_stack", lambda: 0)
+
+
 def unseen() -> Any:
     """A context in which modes of the user's do not see the torch functions that osler calls for itself."""
-    if not _fast("function mode stack") or not torch._C._len_torch_function_stack():
-        return _NOTHING
-    return torch._C.DisableTorchFunction()
+    return torch._C.DisableTorchFunction() if modes_active() else _NOTHING
 
 
 _NOTHING = contextlib.nullcontext()

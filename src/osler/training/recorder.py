@@ -271,13 +271,13 @@ class Recorder:
         self.mode.pop()
         root = tensors if isinstance(tensors, torch.Tensor) else tensors[0] if tensors else None
         self.last_loss = self._loss_tensor = None
-        with private.unseen():
-            if root is not None and grad_tensors is None and root.numel() == 1:
-                if root.device.type == "cpu":
-                    self.last_loss = root.item()
-                else:
-                    self._loss_tensor = root.detach()
-            if self.looks.tracer is not None:
+        if root is not None and grad_tensors is None and root.numel() == 1:
+            if root.is_cpu:
+                self.last_loss = root.item()
+            else:
+                self._loss_tensor = root.detach()
+        if self.looks.tracer is not None:
+            with private.unseen():
                 self.looks.to_backward(_listed(tensors))
         now = _now()
         self._always += now - began
@@ -350,10 +350,13 @@ class Recorder:
 
     def _check(self, watch: OptimizerWatch, optimizer: torch.optim.Optimizer | None = None) -> None:
         """Look at the gradients: the one thing that is never left out."""
-        with private.unseen():
+        if private.modes_active():
+            with private.unseen():
+                row = gradient_norms(watch.parameters)
+        else:
             row = gradient_norms(watch.parameters)
-            if self._loss_tensor is not None:
-                self.last_loss, self._loss_tensor = self._loss_tensor.item(), None
+        if self._loss_tensor is not None:
+            self.last_loss, self._loss_tensor = self._loss_tensor.item(), None
         loss = self.last_loss
         total = 0.0
         for n in row:

@@ -214,9 +214,12 @@ class MagnitudeMonitor:
             return
         norms = [h.norm for h in finite]
         recent = median(norms[-3:])
+        # Also against where the training began: a spike out of a nearly converged state is steep and comes back.
+        if recent < max(self._s.exploding_norm, 0.1 * self._s.exploding_growth * _start(watch)):
+            return
         floor_at = min(range(len(norms)), key=lambda i: _level(norms, i))
         floor = _level(norms, floor_at)
-        if recent < self._s.exploding_norm or floor <= 0 or recent / floor < self._s.exploding_growth:
+        if floor <= 0 or recent / floor < self._s.exploding_growth:
             return
         # Growing out of a plateau is how many trainings begin; an explosion takes the loss along, up or (a critic's) down.
         before = [abs(h.loss) for h in finite[: floor_at + 3] if h.loss is not None]
@@ -311,6 +314,12 @@ class MagnitudeMonitor:
             parameter=worst,
             confidence=Confidence.PROBABLE,
         )
+
+
+def _start(watch: OptimizerWatch) -> float:
+    """The gradient norm that the training began with: the median of its first finite ones."""
+    finite = [n for n in watch.first_norms if math.isfinite(n)]
+    return median(finite) if finite else 0.0
 
 
 def _level(values: list[float], i: int) -> float:
