@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from osler.core.settings import Budget
 
 _SMOOTH = 0.1  # weight of the newest step in the running means: about the last twenty steps count
+_AIM = 0.7  # share of the allowance that is aimed at: part of the cost falls where no clock of the recorder's runs
 _BURST = 8  # steps recorded whole after a trip on a step that was not: many faults repeat
 
 
@@ -64,7 +65,7 @@ class Governor:
         """The tape runs on one step in this many."""
         if self._unlimited or self.costs.step <= 0:
             return 1
-        room = self.allowance(self.costs.step) - self.costs.always
+        room = _AIM * self.allowance(self.costs.step) - self.costs.always
         if self.costs.tape <= max(room, 0.0):
             return 1
         # Where detection alone has used up the allowance, a twentieth of it still buys an exact line now and then.
