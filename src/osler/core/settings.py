@@ -35,22 +35,22 @@ class Budget:
     fraction: float = threshold(
         0.03,
         "share of the step's own time that recording may take; `none` on the command line lifts every limit",
-        "users of per-module hooks report 10 % and more as the point where they switch a monitor off",
+        "a judgement: small enough to leave a watch on for good",
     )
     short_step_fraction: float = threshold(
         0.08,
         "share allowed on steps so short that the fixed cost of looking at the gradients alone exceeds `fraction`",
-        "the gradient check alone measured 1.03–1.07 on 1 ms steps (docs/benchmarks.md)",
+        "norms of every gradient alone cost 1.04–1.05 on steps of about 1 ms (`item norms` in docs/benchmarks.md)",
     )
     short_step_us: float = threshold(
         80.0,
         "absolute allowance per step in microseconds that short steps may use, within `short_step_fraction`",
-        "sum of the pieces measured on a two-core machine: gradient check, root call, tape of four operations, segment",
+        "a judgement: 8 % of a 1 ms step, so that the two limits for short steps meet there",
     )
     full_steps: int = threshold(
         64,
         "first steps of a training that are recorded whole whatever they cost",
-        "most faults of a new script show in its first steps; one observation window",
+        "one observation window (`gradients.window`)",
     )
 
 
@@ -74,12 +74,12 @@ class Numbers:
     max_segments: int = threshold(
         64,
         "backward passes between two optimizer steps whose inputs are held for replay; older ones are let go",
-        "accumulation over more micro-batches than this is rare, and each one held keeps its batch alive",
+        "a judgement: each one held keeps its batch alive",
     )
     max_tape: int = threshold(
         512,
         "operations outside modules that are kept for one backward pass; more than that is not replayed",
-        "loss code of twelve training scripts uses 2 to 60",
+        "a judgement: many times what a loss written out in single operations takes",
     )
 
 
@@ -93,13 +93,13 @@ class Gradients:
     structure_window: int = threshold(
         16,
         "steps after which it is settled which parameters take part",
-        "alternating updates (GANs, multi-task) come round well within it",
+        "a judgement: updates that alternate step by step (GANs, multi-task) come round well within it",
         ("unused-parameter", "parameter-not-in-optimizer", "gradient-detached", "stale-optimizer-parameters"),
     )
     sample_every: int = threshold(
         50,
         "steps between two looks at activations and update sizes (denser at the start: steps 0, 1, 2, 4, 8 … 48)",
-        "a look costs up to one step's time again; every 50 steps it is at most 1.3 % (docs/benchmarks.md)",
+        "a judgement; where a look costs more than a tenth of the budget allows, the governor puts them further apart",
     )
     vanishing_ratio: float = threshold(
         1e-5,
@@ -123,7 +123,7 @@ class Gradients:
     dead_share: float = threshold(
         0.8,
         "share of a ReLU-like layer's units that are 0 on every sample of the window",
-        "Lu et al. 2019 (arXiv:1903.06733) call a network dead when whole layers are; healthy nets here stay under 0.4",
+        "Lu et al. 2019 (arXiv:1903.06733) call a network dead when whole layers are; below 1 because one stray unit does not revive a layer",
         ("dead-relu",),
     )
     saturation_share: float = threshold(
@@ -148,7 +148,7 @@ class Gradients:
     collapse_start: float = threshold(
         0.4,
         "spread that a hidden layer must have had before its loss is a collapse",
-        "measured at the start of the healthy scripts: 0.4 to 1; a variational encoder's means may begin below",
+        "a judgement between 0 and 1; the encoder means of the healthy script vae-digits begin at 0.23 and fall",
         ("activation-collapse",),
     )
     update_high: float = threshold(
@@ -175,7 +175,7 @@ class Dump:
     max_mb: float = threshold(
         512.0,
         "largest bundle in MiB; parameters are left out first, then inputs",
-        "a laptop's disk takes a few of them",
+        "a judgement",
     )
 
 

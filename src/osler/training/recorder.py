@@ -35,8 +35,8 @@ from osler.training.trace import Trace
 
 _now = time.perf_counter_ns
 _BATCH = 8  # steps without a tape that are accounted for at once
-# What no clock inside the hooks sees (calls into them, caches gone cold), per step, in calls of a warm module hook:
-# the difference between the ratio measured from outside (benchmarks/overhead.py) and from inside, at 1 ms steps.
+# What no clock inside the hooks sees (calls into them, caches gone cold), per step, in calls of a warm module hook. An
+# estimate: benchmarks/overhead.py prints osler's own account beside the ratio measured from outside.
 _HIDDEN = 14.0
 _EVERY = 16  # steps between two judgements of the windows; four times as many after the first 128
 
@@ -113,7 +113,7 @@ class Recorder:
         try:
             self._call_cost, self._root_cost = _costs()
         except Exception:
-            # what two measurements on a two-core machine gave
+            # about what a two-core virtual machine gives
             self._call_cost, self._root_cost = 5000.0, 2000.0
         self._recorded = 0
         self._roots = 0
