@@ -174,12 +174,12 @@ def test_no_budget_is_not_a_setting(tmp_path: Path) -> None:
     assert loaded.settings.budget == Settings().budget
 
 
-def test_bounds_name_settings_and_hold_the_defaults() -> None:
-    defaults = {o.name: o.default for o in options()}
-    assert set(config.BOUNDS) <= set(defaults)
-    for name, bounds in config.BOUNDS.items():
-        default = defaults[name]
-        assert isinstance(default, (int, float)) and bounds.holds(default), name
+def test_bounds_and_choices_hold_the_defaults() -> None:
+    for option in options():
+        if isinstance(option.default, (int, float)) and not isinstance(option.default, bool):
+            assert option.bounds.holds(option.default), option.name
+        if option.choices:
+            assert option.default in option.choices, option.name
 
 
 def test_rows_cover_the_tree(tmp_path: Path) -> None:

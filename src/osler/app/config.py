@@ -20,6 +20,7 @@ from typing import Any
 
 from osler.app.errors import UserError
 from osler.core.settings import Settings, options
+from osler.core.settings.field import SHARE
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -27,7 +28,6 @@ else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 DEFAULT = "default"
-_LEVELS = ("", "info", "warning", "error")
 _KINDS: dict[type, str] = {
     bool: "true or false",
     int: "a whole number",
@@ -35,58 +35,6 @@ _KINDS: dict[type, str] = {
     str: "a text",
     list: "a list of texts",
     dict: "a table of lists of texts",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The interval in which a setting makes sense. `open_low` leaves `low` itself out."""
-
-    low: float = 0.0
-    high: float = math.inf
-    open_low: bool = False
-
-    def holds(self, value: float) -> bool:
-        """Whether the value lies inside; a value that is not finite never does."""
-        above = value > self.low if self.open_low else value >= self.low
-        return math.isfinite(value) and above and value <= self.high
-
-    def __str__(self) -> str:
-        low = f"greater than {self.low:g}" if self.open_low else f"at least {self.low:g}"
-        return low if math.isinf(self.high) else f"{low} and at most {self.high:g}"
-
-
-_SHARE = Bounds(0, 1, open_low=True)
-_POSITIVE = Bounds(0, open_low=True)
-_ANY = Bounds()
-
-# Outside these a setting switches off what it steers, or makes it cry on everything, without saying so.
-BOUNDS: dict[str, Bounds] = {
-    "budget.fraction": _SHARE,
-    "budget.short_step_fraction": _SHARE,
-    "budget.short_step_us": Bounds(0, 1e6),
-    "budget.full_steps": Bounds(0, 1e9),
-    "numbers.scaler_skips": Bounds(1, 1e6),
-    "numbers.max_replays": Bounds(0, 1e6),
-    "numbers.max_segments": Bounds(1, 1e6),
-    "numbers.max_tape": Bounds(1, 1e6),
-    "gradients.window": Bounds(8, 1e6),
-    "gradients.structure_window": Bounds(2, 1e6),
-    "gradients.sample_every": Bounds(1, 1e9),
-    "gradients.vanishing_ratio": _SHARE,
-    "gradients.exploding_growth": Bounds(1, open_low=True),
-    "gradients.exploding_norm": _POSITIVE,
-    "gradients.dead_share": _SHARE,
-    "gradients.saturation_share": _SHARE,
-    "gradients.saturation_margin": Bounds(0, 0.5, open_low=True),
-    "gradients.collapse_spread": _SHARE,
-    "gradients.update_high": _POSITIVE,
-    "gradients.update_low": _POSITIVE,
-    "dump.max_mb": _POSITIVE,
-    "records.keep_runs": Bounds(1, 1e9),
-    "records.keep_days": _POSITIVE,
-    "records.max_mb": Bounds(1),
-    "records.flush_s": Bounds(0, 3600),
 }
 
 
@@ -208,7 +156,7 @@ def parse_budget(text: str) -> float | None:
         value = float(word[:-1]) / 100 if word.endswith("%") else float(word)
     except ValueError:
         value = math.nan
-    if not BOUNDS["budget.fraction"].holds(value):
+    if not SHARE.holds(value):
         raise UserError(f"--budget {text!r} is no share of the step's time; write `3%`, `0.03` or `none`")
     return value
 
@@ -373,11 +321,12 @@ def _validate(layer: _Layer) -> None:
         raise UserError(_complaint(layer, err)) from None
     for option in options():
         value = _value(settings, option.name)
-        bounds = BOUNDS.get(option.name, _ANY)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and not bounds.holds(value):
-            raise UserError(f"{layer.origin(option.name)}: {option.name} = {value:g} must be {bounds}")
-    if settings.fail_on not in _LEVELS:
-        raise UserError(f"{layer.origin('fail_on')}: fail_on = {settings.fail_on!r} must be info, warning or error")
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and not option.bounds.holds(value):
+            raise UserError(f"{layer.origin(option.name)}: {option.name} = {value:g} must be {option.bounds}")
+        if option.choices and value not in option.choices:
+            *first, last = filter(None, option.choices)
+            words = f"{', '.join(first)} or {last}"
+            raise UserError(f"{layer.origin(option.name)}: {option.name} = {value!r} must be {words}")
     _check_rules(layer, settings)
 
 

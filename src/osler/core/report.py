@@ -15,16 +15,19 @@ SCHEMA = 1
 
 @dataclass(slots=True)
 class Series:
-    """A curve or a heat map over steps.
+    """A curve or a heat map over steps, or histograms over the same bins.
 
     Attributes:
-        name: what it is, e.g. `loss` or `gradient_norm`.
-        kind: `curve` (`values` is one list) or `heatmap` (`values[i][j]` belongs to `steps[i]` and `rows[j]`).
+        name: what it is, e.g. `loss` or `gradient_norm`; of a histogram, the column.
+        kind: `curve` (`values` is one list), `heatmap` (`values[i][j]` belongs to `steps[i]` and `rows[j]`) or
+            `histogram` (`values[i][j]` is the share of `rows[i]` that lies in bin j; there are no steps).
         steps: optimizer steps, ascending.
         values: numbers; non-finite ones are kept here and become strings in JSON; None in a heat map where there was none.
         rows: names of the rows of a heat map, from the input side to the output side.
         unit: unit of the values, empty where there is none.
         source: the process it comes from (`main`, `rank 1`, `pid 4711`).
+        edges: of a histogram of numbers, the n + 1 ascending edges of its n bins.
+        labels: of a histogram of categories, the n names of its bins.
     """
 
     name: str
@@ -34,6 +37,8 @@ class Series:
     rows: list[str] = field(default_factory=list)
     unit: str = ""
     source: str = "main"
+    edges: list[float] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, object]:
         """JSON-ready."""
@@ -45,9 +50,33 @@ class Series:
             "steps": list(self.steps),
             "values": strict(self.values),
         }
-        if self.kind == "heatmap":
+        if self.kind != "curve":
             out["rows"] = list(self.rows)
+        if self.kind == "histogram":
+            out["edges"] = strict(self.edges)
+            out["labels"] = list(self.labels)
         return out
+
+
+@dataclass(slots=True)
+class Table:
+    """Figures side by side, as the report shows them.
+
+    Attributes:
+        name: its heading, e.g. `features`.
+        columns: the headings of its columns.
+        rows: one list per row, as long as `columns`; None is an empty cell.
+        note: one sentence on how to read it.
+    """
+
+    name: str
+    columns: list[str]
+    rows: list[list[str | int | float | bool | None]]
+    note: str = ""
+
+    def to_dict(self) -> dict[str, object]:
+        """JSON-ready."""
+        return {"name": self.name, "columns": list(self.columns), "rows": strict(self.rows), "note": self.note}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +102,8 @@ class Report:
         findings: in the order in which they were seen.
         not_checked: what could not be judged, and why.
         overhead: `ratio` and what it is made of; empty where nothing was watched.
-        series: curves and heat maps.
+        series: curves, heat maps and histograms.
+        tables: figures side by side, the most telling first.
         notes: lines that the watcher had for the user.
         layers: one row per module call of the first step, where `--trace-layers` asked for it.
         version: osler's version.
@@ -85,6 +115,7 @@ class Report:
     not_checked: list[NotChecked] = field(default_factory=list)
     overhead: dict[str, object] = field(default_factory=dict)
     series: list[Series] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     layers: list[dict[str, object]] = field(default_factory=list)
     version: str = ""
@@ -117,6 +148,7 @@ class Report:
             "not_checked": [n.to_dict() for n in self.not_checked],
             "overhead": strict(self.overhead),
             "series": [s.to_dict() for s in self.series],
+            "tables": [t.to_dict() for t in self.tables],
             "notes": list(self.notes),
             "layers": strict(self.layers),
         }

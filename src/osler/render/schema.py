@@ -99,6 +99,29 @@ class Heatmap(_Closed):
     rows: list[StrictStr]
 
 
+class Histogram(_Closed):
+    """`values[i][j]` is the share of `rows[i]` that lies in bin j."""
+
+    name: Text
+    kind: Literal["histogram"]
+    source: StrictStr = Field(description="the process it comes from")
+    unit: StrictStr
+    steps: list[StrictInt] = Field(description="empty")
+    values: list[list[Number]]
+    rows: list[StrictStr] = Field(description="what is compared, e.g. reference and current")
+    edges: list[Number] = Field(description="of numbers: the ascending edges of the bins, one more than bins")
+    labels: list[StrictStr] = Field(description="of categories: the names of the bins")
+
+
+class Table(_Closed):
+    """Figures side by side."""
+
+    name: Text
+    columns: list[StrictStr]
+    rows: list[list[StrictStr | StrictBool | StrictInt | StrictFloat | None]]
+    note: StrictStr = Field(description="how to read it")
+
+
 class Subject(BaseModel):
     """What was looked at. More fields may follow."""
 
@@ -137,7 +160,8 @@ class ReportModel(_Closed):
     findings: list[Finding]
     not_checked: list[RuleNotChecked | ThingNotChecked]
     overhead: Overhead
-    series: list[Annotated[Curve | Heatmap, Field(discriminator="kind")]]
+    series: list[Annotated[Curve | Heatmap | Histogram, Field(discriminator="kind")]]
+    tables: list[Table] = Field(default_factory=list, description="the most telling first")
     notes: list[StrictStr]
     layers: list[Layer]
 
