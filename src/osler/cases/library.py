@@ -79,6 +79,11 @@ class Case:
         """What must be installed or present."""
         return self.file.case.needs
 
+    @property
+    def check(self) -> list[str]:
+        """What follows `osler check`; empty where the script itself is watched."""
+        return self.file.check.args if self.file.check else []
+
 
 @dataclass(frozen=True, slots=True)
 class HealthyScript:
@@ -101,6 +106,11 @@ class HealthyScript:
     def needs(self) -> list[str]:
         """What must be installed or present."""
         return self.file.needs
+
+    @property
+    def check(self) -> list[str]:
+        """What follows `osler check`; empty where the script itself is watched."""
+        return self.file.check
 
 
 def casebook_root() -> Path:
@@ -200,23 +210,26 @@ def find_markers(folder: Path) -> list[Marker]:
 
 
 def load_healthy(root: Path | None = None) -> list[HealthyScript]:
-    """The healthy scripts of a casebook, in the order of `healthy.toml`; none if it has no `_healthy` folder.
+    """The healthy scripts of a casebook; none if it has no `_healthy` folder.
+
+    They are listed in `healthy.toml` and in the `.toml` files of the folders beside it; files are named from `_healthy`.
 
     Raises:
-        CasebookError: `healthy.toml` is not in order, or names a file that is not there.
+        CasebookError: a list is not in order, names a file that is not there, or an id that another has.
     """
     folder = (casebook_root() if root is None else root) / HEALTHY
-    path = folder / HEALTHY_FILE
-    if not path.is_file():
-        return []
-    try:
-        file = read(HealthyFile, _toml(path))
-    except ModelError as err:
-        raise CasebookError([f"{_name(path)}: {line}" for line in err.lines]) from None
-    missing = [s.file for s in file.script if not (folder / s.file).is_file()]
-    if missing:
-        raise CasebookError([f"{_name(path)}: {name} is missing" for name in missing])
-    return [HealthyScript(folder, s) for s in file.script]
+    out: dict[str, HealthyScript] = {}
+    for path in [*folder.glob(HEALTHY_FILE), *sorted(folder.glob("*/*.toml"))]:
+        try:
+            file = read(HealthyFile, _toml(path))
+        except ModelError as err:
+            raise CasebookError([f"{_name(path)}: {line}" for line in err.lines]) from None
+        problems = [f"{_name(path)}: {s.file} is missing" for s in file.script if not (folder / s.file).is_file()]
+        problems += [f"{_name(path)}: another script has the id {s.id!r} too" for s in file.script if s.id in out]
+        if problems:
+            raise CasebookError(problems)
+        out.update((s.id, HealthyScript(folder, s)) for s in file.script)
+    return list(out.values())
 
 
 def select(

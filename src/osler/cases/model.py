@@ -56,6 +56,16 @@ class About(_Table):
         return value
 
 
+class Check(_Table):
+    """`[check]`: the script writes data, and `osler check` looks at it, instead of `osler run` at the script.
+
+    Attributes:
+        args: what follows `osler check`, e.g. `["drift", "reference.parquet", "current.parquet"]`.
+    """
+
+    args: Annotated[list[Text], Field(min_length=1)]
+
+
 class Inject(_Table):
     """`[inject]`: the switch that brings the fault in, and how the script then ends in plain Python."""
 
@@ -82,7 +92,7 @@ class ExpectedFinding(_Table):
         rule: name of the rule.
         root: it is a cause, not the symptom of another finding.
         by_step: last optimizer step (0-based) at which it may first be seen.
-        direction, module, parameter: as in `osler.core.finding.Where`.
+        direction, module, parameter, column: as in `osler.core.finding.Where`.
     """
 
     rule: Text
@@ -91,6 +101,7 @@ class ExpectedFinding(_Table):
     direction: Literal["forward", "backward"] | None = None
     module: str | None = None
     parameter: str | None = None
+    column: str | None = None
 
 
 class Expect(_Table):
@@ -124,6 +135,7 @@ class CaseFile(_Table):
     """The whole of `case.toml`."""
 
     case: About
+    check: Check | None = None
     inject: Inject = Inject()
     in_effect: InEffect
     expect: Expect
@@ -153,6 +165,7 @@ class HealthyFileScript(_Table):
         needs: as in a case.
         traps: which false alarms it tempts osler to.
         steps: optimizer steps that it makes.
+        check: what follows `osler check`, where the script writes data for it; empty: it runs under `osler run`.
     """
 
     id: Text
@@ -162,6 +175,7 @@ class HealthyFileScript(_Table):
     needs: Texts = []
     traps: Texts = []
     steps: Annotated[int, Field(ge=0)]
+    check: list[Text] = []
 
 
 class HealthyFile(_Table):

@@ -62,6 +62,7 @@ def verify(
             timeout_s=timeout_s or 60 + 20 * case.cost_s,
             osler_run=osler_run,
             threads=threads,
+            check=case.check,
         )
 
     faulty, clean = run(case.file.inject.flag, budget), run(case.file.twin.flag, budget)
@@ -122,6 +123,7 @@ def verify_healthy(
             timeout_s=timeout_s or 60 + 20 * script.cost_s,
             osler_run=osler_run,
             threads=threads,
+            check=script.check,
         )
 
     watched = run(budget)
@@ -240,7 +242,7 @@ def _judge_faulty(case: Case, budget: BudgetName, faulty: Ran, verdict: Verdict)
         return (
             bool(finding.get("root")),
             place,
-            _at_marker(case, finding, faulty.folder),
+            _in_place(case, finding, faulty.folder),
             -(step if step is not None else 0),
         )
 
@@ -248,7 +250,7 @@ def _judge_faulty(case: Case, budget: BudgetName, faulty: Ran, verdict: Verdict)
     verdict.step = _step(best)
     verdict.found = _place(best)
     verdict.rule_right = bool(best.get("root")) or not wanted.root
-    verdict.line_right = _at_marker(case, best, faulty.folder)
+    verdict.line_right = _in_place(case, best, faulty.folder)
     if not verdict.rule_right:
         cause = next((f for f in findings if f.get("id") == best.get("caused_by")), {})
         out.append(
@@ -256,12 +258,14 @@ def _judge_faulty(case: Case, budget: BudgetName, faulty: Ran, verdict: Verdict)
         )
     if wanted.by_step is not None and verdict.step is None:
         out.append((Outcome.LATE, f"{wanted.rule} was reported without a step, expected by step {wanted.by_step}"))
-    if budget == "none":
+    if budget == "none" and not case.check:
         if not verdict.line_right:
             out.append((Outcome.WRONG_LINE, f"reported at {verdict.found}; the fault is at {case.marker}"))
         wrong = _misplaced(case, best)
         if wrong:
             out.append((Outcome.WRONG_LINE, f"reported with {wrong}"))
+    if case.check and not verdict.line_right:
+        out.append((Outcome.WRONG_LINE, f"reported with {_misplaced(case, best)}"))
     return out
 
 
@@ -287,15 +291,20 @@ def _noise(report: dict[str, Any], own: frozenset[str]) -> str:
 
 
 def _misplaced(case: Case, finding: dict[str, Any]) -> str:
-    """Which of direction, module and parameter differ from what the case expects."""
+    """Which of direction, module, parameter and column differ from what the case expects."""
     where = _where(finding)
     expected = case.file.expect.finding
     wrong = []
-    for name in ("direction", "module", "parameter"):
+    for name in ("direction", "module", "parameter", "column"):
         value = getattr(expected, name)
         if value is not None and where.get(name) != value:
             wrong.append(f"{name} {where.get(name, 'unknown')} instead of {value}")
     return ", ".join(wrong)
+
+
+def _in_place(case: Case, finding: dict[str, Any], folder: Path) -> bool:
+    """Whether a finding stands where the fault is: at the marked line or, in data, in the expected column."""
+    return not _misplaced(case, finding) if case.check else _at_marker(case, finding, folder)
 
 
 def _at_marker(case: Case, finding: dict[str, Any], folder: Path) -> bool:
@@ -310,7 +319,9 @@ def _place(finding: dict[str, Any]) -> str:
     where = _where(finding)
     if where.get("file"):
         return f"{Path(str(where['file'])).name}:{where.get('line', '?')}"
-    named = next((f"{k} {where[k]}" for k in ("parameter", "module", "optimizer", "tensor") if where.get(k)), "")
+    named = next(
+        (f"{k} {where[k]}" for k in ("parameter", "module", "optimizer", "tensor", "column") if where.get(k)), ""
+    )
     return named or "no place"
 
 

@@ -13,13 +13,34 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from osler.cli.options import (
+    HELP,
+    SUB,
+    All,
+    Config,
+    HtmlFile,
+    Ignore,
+    Json,
+    JsonFile,
+    JunitFile,
+    Python,
+    RunId,
+    SarifFile,
+    Select,
+    Set,
+    Verbose,
+    examples,
+    rules,
+    runs,
+)
+
 
 class _ReaderGone(Exception):
     """Whoever read our output has gone (`osler report | head`)."""
 
 
 class _Verbs(TyperGroup):
-    """Puts the case library's own command in the place of its stand-in when it is asked for, not when it is listed."""
+    """Puts a large sub-command in the place of its stand-in when it is asked for, not when it is listed."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the arguments name."""
@@ -27,6 +48,14 @@ class _Verbs(TyperGroup):
             from osler.cases.command import app as cases_app
 
             self.commands["cases"] = typer.main.get_group(cases_app)
+        elif args and args[0] == "check":
+            from osler.cli.check import app as check_app
+
+            self.commands["check"] = typer.main.get_group(check_app)
+        elif args and args[0] == "profile":
+            from osler.cli.profile import app as profile_app
+
+            self.commands["profile"] = typer.main.get_group(profile_app)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -57,60 +86,21 @@ class _Run(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def _examples(*commands: str) -> str:
-    """The end of a verb's help; the first character keeps the lines apart."""
-    return "\b\nExamples:\n" + "\n".join(f"  {command}" for command in commands)
-
-
-_HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     cls=_Verbs,
     help="Finds what is wrong with a machine-learning model and says why: the cause, the line, the fix.",
-    epilog=_examples("osler run train.py --epochs 3", "osler report", "osler explain half-overflow"),
+    epilog=examples("osler run train.py --epochs 3", "osler report", "osler explain half-overflow"),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings=_HELP,
+    context_settings=HELP,
 )
-_sub = {"no_args_is_help": True, "rich_markup_mode": None, "context_settings": _HELP}
-runs_app = typer.Typer(help="The runs that are kept: list, show, prune.", **_sub)  # type: ignore[arg-type]
-config_app = typer.Typer(help="The settings in force.", **_sub)  # type: ignore[arg-type]
-cases_stand_in = typer.Typer(help="The case library: every fault, reproduced.", **_sub)  # type: ignore[arg-type]
-app.add_typer(runs_app, name="runs")
+runs_app = typer.Typer(help="The runs that are kept: list, show, prune.", **SUB)  # type: ignore[arg-type]
+config_app = typer.Typer(help="The settings in force.", **SUB)  # type: ignore[arg-type]
+check_stand_in = typer.Typer(help="Look at data: splits, labels, drift, sources …", **SUB)  # type: ignore[arg-type]
+profile_stand_in = typer.Typer(help="Profiles of data: make, merge, show.", **SUB)  # type: ignore[arg-type]
+cases_stand_in = typer.Typer(help="The case library: every fault, reproduced.", **SUB)  # type: ignore[arg-type]
 app.add_typer(config_app, name="config")
-
-
-def _rules(incomplete: str) -> list[str]:
-    from osler.catalogue import RULES
-
-    return [name for name in RULES if name.startswith(incomplete)]
-
-
-def _runs(incomplete: str) -> list[str]:
-    from osler.records.folder import Home
-
-    home = Home.find(Path.cwd())
-    return [name for name in reversed(home.ids() if home else []) if name.startswith(incomplete)]
-
-
-# Options that several verbs share. `-` as FILE is stdout.
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
-JsonFile = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - is stdout.")]
-HtmlFile = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write the report as one HTML page.")]
-SarifFile = Annotated[str | None, typer.Option("--sarif", metavar="FILE", help="Write the findings as SARIF 2.1.0.")]
-JunitFile = Annotated[str | None, typer.Option("--junit", metavar="FILE", help="Write the findings as JUnit XML.")]
-All = Annotated[bool, typer.Option("--all", help="Also show findings that are only possible.")]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Every symptom, and why each rule was not checked.")]
-Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="This configuration file.")]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting, as in the file; repeatable.")
-]
-RunId = Annotated[
-    str | None, typer.Argument(metavar="[RUN]", help="A run; the last one if left out.", autocompletion=_runs)
-]
-Python = Annotated[str | None, typer.Option("--python", metavar="PYTHON", help="The interpreter that has torch.")]
-Select = Annotated[list[str] | None, typer.Option(metavar="RULE,…", help="Only these rules.", autocompletion=_rules)]
-Ignore = Annotated[list[str] | None, typer.Option(metavar="RULE,…", help="Not these rules.", autocompletion=_rules)]
 
 
 @app.callback(invoke_without_command=True)
@@ -128,7 +118,7 @@ def _root(
     cls=_Run,
     no_args_is_help=True,
     context_settings={"allow_interspersed_args": False},
-    epilog=_examples(
+    epilog=examples(
         "osler run train.py --epochs 3",
         "osler run -m pkg.train --lr 0.1",
         "osler run --budget none --html report.html train.py",
@@ -199,9 +189,13 @@ def run(
     raise typer.Exit(code)
 
 
-@app.command(epilog=_examples("osler explain", "osler explain half-overflow", "osler explain --json"))
+app.add_typer(check_stand_in, name="check")
+app.add_typer(profile_stand_in, name="profile")
+
+
+@app.command(epilog=examples("osler explain", "osler explain half-overflow", "osler explain --json"))
 def explain(
-    rule: Annotated[str | None, typer.Argument(help="A rule; all of them if left out.", autocompletion=_rules)] = None,
+    rule: Annotated[str | None, typer.Argument(help="A rule; all of them if left out.", autocompletion=rules)] = None,
     json: Json = False,
 ) -> None:
     """Say what a fault is, why it hurts and how to mend it."""
@@ -210,7 +204,7 @@ def explain(
     show(rule, json)
 
 
-@app.command(epilog=_examples("osler report", "osler report 20250131-120000-1a2b --html page.html --open"))
+@app.command(epilog=examples("osler report", "osler report 20250131-120000-1a2b --html page.html --open"))
 def report(
     run: RunId = None,
     json: JsonFile = None,
@@ -235,7 +229,10 @@ def report(
     show_report(run, loaded=loaded, outputs=outputs, open_page=open_, bundle=share, all=all_, verbose=verbose)
 
 
-@runs_app.command("list", epilog=_examples("osler runs list --json"))
+app.add_typer(runs_app, name="runs")
+
+
+@runs_app.command("list", epilog=examples("osler runs list --json"))
 def runs_list(json: Json = False) -> None:
     """List the runs that are kept, the latest first."""
     from osler.app.kept import list_runs
@@ -243,7 +240,7 @@ def runs_list(json: Json = False) -> None:
     list_runs(json)
 
 
-@runs_app.command("show", epilog=_examples("osler runs show 20250131-120000-1a2b"))
+@runs_app.command("show", epilog=examples("osler runs show 20250131-120000-1a2b"))
 def runs_show(run: RunId = None, json: Json = False) -> None:
     """Show what is kept of a run: command, environment, files."""
     from osler.app.kept import show_run
@@ -251,7 +248,7 @@ def runs_show(run: RunId = None, json: Json = False) -> None:
     show_run(run, json)
 
 
-@runs_app.command("prune", epilog=_examples("osler runs prune --keep 20 --dry-run", "osler runs prune --older-than 30"))
+@runs_app.command("prune", epilog=examples("osler runs prune --keep 20 --dry-run", "osler runs prune --older-than 30"))
 def runs_prune(
     keep: Annotated[int | None, typer.Option(min=0, help="Keep this many of the latest runs.")] = None,
     older_than: Annotated[
@@ -271,13 +268,13 @@ def runs_prune(
 app.add_typer(cases_stand_in, name="cases")
 
 
-@app.command(epilog=_examples("osler env --json > here.json", "osler env --diff here.json there.json"))
+@app.command(epilog=examples("osler env --json > here.json", "osler env --diff here.json there.json"))
 def env(
     json: Json = False,
     diff: Annotated[
         tuple[str, str] | None,
         typer.Option(
-            metavar="A B", help="Only what differs: files of `osler env --json`, or runs.", autocompletion=_runs
+            metavar="A B", help="Only what differs: files of `osler env --json`, or runs.", autocompletion=runs
         ),
     ] = None,
 ) -> None:
@@ -293,7 +290,7 @@ def env(
         environment.show_diff(diff, Path.cwd(), json)
 
 
-@app.command(epilog=_examples("osler schema > osler-report.schema.json"))
+@app.command(epilog=examples("osler schema > osler-report.schema.json"))
 def schema() -> None:
     """Print the JSON schema of a report."""
     from osler.app.schema import text
@@ -301,7 +298,7 @@ def schema() -> None:
     typer.echo(text(), nl=False)
 
 
-@app.command(epilog=_examples("osler doctor", "osler doctor --python ~/venvs/train/bin/python"))
+@app.command(epilog=examples("osler doctor", "osler doctor --python ~/venvs/train/bin/python"))
 def doctor(python: Python = None, json: Json = False, config: Config = None, set_: Set = None) -> None:
     """Try whether osler can watch here.
 
@@ -315,7 +312,7 @@ def doctor(python: Python = None, json: Json = False, config: Config = None, set
     raise typer.Exit(0 if house.healthy(checks) else 1)
 
 
-@app.command(epilog=_examples("osler replay .osler/runs/20250131-120000-1a2b/dumps/step-40"))
+@app.command(epilog=examples("osler replay .osler/runs/20250131-120000-1a2b/dumps/step-40"))
 def replay(
     bundle: Annotated[Path, typer.Argument(help="The folder of a dumped step.")], verbose: Verbose = False
 ) -> None:
@@ -328,7 +325,7 @@ def replay(
     again(bundle, verbose)
 
 
-@config_app.command("show", epilog=_examples("osler config show --set gradients.window=32"))
+@config_app.command("show", epilog=examples("osler config show --set gradients.window=32"))
 def config_show(config: Config = None, set_: Set = None, json: Json = False) -> None:
     """Print every setting in force and where its value comes from."""
     from osler.app.config import load, show
