@@ -14,20 +14,31 @@ from markupsafe import Markup
 from osler.core.diagnosis import Place
 from osler.core.finding import Confidence, Finding
 from osler.core.jsonable import dumps
-from osler.core.report import Report
+from osler.core.report import Report, Table
 from osler.core.rule import Rule
 from osler.render import words
+from osler.render.distributions import drawing
 from osler.render.figures import Figure, figures
 from osler.render.layers import cells
 from osler.render.outline import below, outline
 from osler.render.source import Excerpt, Reader
 from osler.render.source import reader as reading
+from osler.render.tables import cell
 
 MAX_BYTES = 3_000_000
 
 # Shares of the usual detail that are tried until the page fits.
 _DETAIL = (1.0, 0.5, 0.25, 0.1, 0.02)
-_MOST = {"roots": 100, "symptoms": 200, "layers": 1000, "not_checked": 500, "figures": 60, "notes": 100, "facts": 300}
+_MOST = {
+    "roots": 100,
+    "symptoms": 200,
+    "layers": 1000,
+    "not_checked": 500,
+    "figures": 60,
+    "notes": 100,
+    "facts": 300,
+    "rows": 300,
+}
 
 
 @dataclass(slots=True)
@@ -91,7 +102,9 @@ class _Page:
         plan = outline(report, self.rules)
         roots = [self.shown(place) for place in plan.roots[: self.most("roots")]]
         held_back = [self.shown(place) for place in plan.held_back[: self.most("roots")]]
-        charts = figures(report.series[: self.most("figures")], self.detail)
+        drawn = [d for s in report.series if s.kind == "histogram" and (d := drawing(s)) is not None]
+        over_steps = [s for s in report.series if s.kind != "histogram"]
+        charts = figures(over_steps[: self.most("figures")], self.detail)
         script, style = _asset("report.js"), _asset("report.css")
         return (
             _environment()
@@ -109,7 +122,10 @@ class _Page:
                 held_back_count=len(plan.held_back),
                 curves=[c for c in charts if c.kind == "curve"],
                 heatmaps=[c for c in charts if c.kind == "heatmap"],
-                series_left_out=max(0, len(report.series) - self.most("figures")),
+                series_left_out=max(0, len(over_steps) - self.most("figures")),
+                histograms=drawn[: self.most("figures")],
+                histograms_left_out=max(0, len(drawn) - self.most("figures")),
+                tables=[self.table(t) for t in report.tables],
                 layers=[cells(row) for row in report.layers[: self.most("layers")]],
                 layers_left_out=max(0, len(report.layers) - self.most("layers")),
                 environment=words.evidence(report.environment)[: self.most("facts")],
@@ -194,6 +210,16 @@ class _Page:
             left_out=len(place.symptoms) - len(symptoms),
             spread=sum(1 for _ in below(place)),
         )
+
+    def table(self, table: Table) -> dict[str, object]:
+        most = self.most("rows")
+        return {
+            "name": words.one_line(table.name, 100),
+            "note": words.one_line(table.note, 600),
+            "columns": [words.one_line(c, 60) for c in table.columns],
+            "rows": [[cell(value) for value in row] for row in table.rows[:most]],
+            "left_out": max(0, len(table.rows) - most),
+        }
 
     def marks(self, roots: Iterable[Place]) -> list[dict[str, object]]:
         """Where the causes begin, for the curves."""

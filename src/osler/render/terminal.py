@@ -60,6 +60,11 @@ def print_report(
     for root in plan.roots:
         printer.root(root)
         printer.pen.blank()
+    if report.tables or any(s.kind == "histogram" for s in report.series):
+        # Here, because a run has none and live findings should not wait for rich's tables.
+        from osler.render.tables import print_tables
+
+        print_tables(report, console, verbose)
     printer.summary(report, len(plan.roots), len(plan.held_back))
     printer.not_checked(report)
     for note in report.notes:
