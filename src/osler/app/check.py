@@ -100,6 +100,21 @@ def show(report: Report, settings: Settings, wishes: Wishes) -> int:
     return 1 if failed else 0
 
 
+def pairs(words: list[str] | None, option: str) -> dict[str, str] | None:
+    """`A=B` words as a mapping; None where there are none.
+
+    Raises:
+        UserError: one of them has no `=`.
+    """
+    out = {}
+    for word in words or []:
+        name, equals, value = word.partition("=")
+        if not equals or not name or not value:
+            raise UserError(f"{option} {word}: give NAME=COLUMN")
+        out[name] = value
+    return out or None
+
+
 @contextlib.contextmanager
 def understood() -> Iterator[None]:
     """Within, data that cannot be used ends in one line."""
