@@ -23,7 +23,7 @@ Make = Callable[..., Path]
 FAKE_CHECK = """
 import json, pathlib, shutil, sys
 
-column, file, _, report = sys.argv[1:]
+_, column, file, _, report = sys.argv[1:]
 if not pathlib.Path(file).exists():
     print(f"osler: {file} does not exist", file=sys.stderr)
     sys.exit(2)
@@ -63,7 +63,7 @@ finding = {{ rule = "log-of-zero", column = "{column}" }}
 def fake_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "fake_check.py"
     script.write_text(FAKE_CHECK)
-    monkeypatch.setattr(execute, "OSLER_CHECK", (sys.executable, str(script)))
+    monkeypatch.setattr(execute, "OSLER", (sys.executable, str(script)))
 
 
 def case(make_case: Make, column: str = "age", repro: str = WRITES) -> Path:

@@ -125,8 +125,7 @@ def run(
         import subprocess
 
         from osler.app.errors import UserError
-        from osler.cases.execute import OSLER_CHECK, OSLER_RUN, budget_options, copy_of, environment
-        from osler.cases.library import SCRIPT
+        from osler.cases.execute import OSLER, OSLER_RUN, budget_options, copy_of, environment
         from osler.cases.needs import missing
 
         subjects = _chosen([id], casebook)
@@ -140,16 +139,16 @@ def run(
 
         expected = 0
         if isinstance(subject, Case):
-            script = [SCRIPT, subject.file.inject.flag if faulty else subject.file.twin.flag]
+            script, look = subject.script(faulty), subject.look(faulty)
             expected = subject.file.inject.exit_code if faulty else 0
         else:
-            script = [subject.file.file]
+            script, look = [subject.file.file], subject.look
         name: BudgetName = "none" if budget is OneBudget.NONE else "default"
-        start = [sys.executable] if subject.check else [*OSLER_RUN, *budget_options(name)]
+        start = [sys.executable] if look else [*OSLER_RUN, *budget_options(name)]
         with copy_of(subject.folder) as (copy, _):
             ended = subprocess.run([*start, *script], cwd=copy, env=environment(), check=False)
-            if subject.check and ended.returncode == expected:
-                looked = subprocess.run([*OSLER_CHECK, *subject.check], cwd=copy, env=environment(), check=False)
+            if look and ended.returncode == expected:
+                looked = subprocess.run([*OSLER, *look], cwd=copy, env=environment(), check=False)
                 raise typer.Exit(0 if looked.returncode in (0, 1) else 2)
         if ended.returncode != expected:
             typer.echo(f"osler: the script ended with {ended.returncode}; {subject.id} says {expected}", err=True)
@@ -300,8 +299,8 @@ def _verify(
     budgets: tuple[BudgetName, ...] = ("none", "default")
     if budget is not Budget.BOTH:
         budgets = ("none",) if budget is Budget.NONE else ("default",)
-    # A check of data knows no budget: once is enough.
-    work = [Job(subject, b) for subject in subjects for b in (("default",) if subject.check else budgets)]
+    # What is looked at when it has run knows no budget: once is enough.
+    work = [Job(s, b) for s in subjects for b in (("default",) if _looked_at(s) else budgets)]
     progress = Progress(fresh=not resume)
     with progress_on(sys.stderr, len(work)) as watcher:
         outcomes = run_all(work, Options(jobs, bare, timeout), progress, watcher)
@@ -324,6 +323,12 @@ def _verify(
     if outcomes.interrupted:
         typer.echo("osler: interrupted; the same command with --resume goes on from here", err=True)
     return outcomes.exit_code
+
+
+def _looked_at(subject: Case | HealthyScript) -> bool:
+    from osler.cases.library import Case
+
+    return bool(subject.look(True) if isinstance(subject, Case) else subject.look)
 
 
 def _is_case(subject: Case | HealthyScript) -> bool:

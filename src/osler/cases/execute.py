@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 EVIDENCE = "evidence.json"
 OSLER_RUN = (sys.executable, "-m", "osler", "run")
-OSLER_CHECK = (sys.executable, "-m", "osler", "check")
+OSLER = (sys.executable, "-m", "osler")
 _TAIL = 16_384  # characters of output kept for the verdict
 _GRACE_S = 5.0  # between asking a script to end and ending it
 
@@ -169,9 +169,9 @@ def run_script(
     timeout_s: float,
     osler_run: Sequence[str] = OSLER_RUN,
     threads: int | None = None,
-    check: Sequence[str] = (),
+    look: Sequence[str] = (),
 ) -> Ran:
-    """Run a script in a temporary copy of its folder, under osler or, with `check`, before it looks at the data.
+    """Run a script in a temporary copy of its folder: under osler or, with `look`, before osler looks.
 
     Args:
         folder: the folder to copy.
@@ -181,7 +181,7 @@ def run_script(
         timeout_s: seconds after which the script is ended.
         osler_run: the command that stands for `osler run`.
         threads: see `environment`.
-        check: what follows `osler check`; the script then runs in plain Python and writes the data.
+        look: what follows `osler`; the script then runs in plain Python, and writes the data or only its evidence.
 
     Raises:
         Stopped: `processes.stop` was called.
@@ -189,7 +189,7 @@ def run_script(
     """
     with copy_of(folder) as (copy, output):
         report = output / "report.json"
-        if budget is None or check:
+        if budget is None or look:
             command = [sys.executable, *script]
             shown = ["python", *script]
         else:
@@ -198,8 +198,8 @@ def run_script(
         code, seconds, timed_out, stderr = processes.run(command, copy, environment(threads), timeout_s, output)
         ran = Ran(" ".join(shown), copy, code, seconds, timed_out, stderr)
         ran.evidence, ran.evidence_problem = _read_json(copy / EVIDENCE, EVIDENCE)
-        if budget is not None and check:
-            _look(ran, check, report, threads, timeout_s, output, processes)
+        if budget is not None and look:
+            _look(ran, look, report, threads, timeout_s, output, processes)
         elif budget is not None:
             ran.report, ran.report_problem = _read_json(report, "osler's JSON report")
         return ran
@@ -207,17 +207,17 @@ def run_script(
 
 def _look(
     ran: Ran,
-    check: Sequence[str],
+    look: Sequence[str],
     report: Path,
     threads: int | None,
     timeout_s: float,
     output: Path,
     processes: Processes,
 ) -> None:
-    """Run `osler check` over what the script has written."""
-    command = [*OSLER_CHECK, *check, "--json", str(report)]
+    """Run osler over what the script has written, or over the script."""
+    command = [*OSLER, *look, "--json", str(report)]
     code, seconds, timed_out, stderr = processes.run(command, ran.folder, environment(threads), timeout_s, output)
-    ran.command += f"; osler check {' '.join(check)}"
+    ran.command += f"; osler {' '.join(look)}"
     ran.seconds += seconds
     ran.timed_out = ran.timed_out or timed_out
     ran.stderr += stderr
@@ -225,7 +225,7 @@ def _look(
         ran.report, ran.report_problem = _read_json(report, "osler's JSON report")
     else:
         lines = stderr.strip().splitlines()
-        ran.report_problem = f"`osler check` ended with {code}: {lines[-1] if lines else 'it said nothing'}"
+        ran.report_problem = f"`osler {look[0]}` ended with {code}: {lines[-1] if lines else 'it said nothing'}"
 
 
 def _read_json(path: Path, name: str) -> tuple[dict[str, Any] | None, str]:

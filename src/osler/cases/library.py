@@ -80,9 +80,21 @@ class Case:
         return self.file.case.needs
 
     @property
-    def check(self) -> list[str]:
-        """What follows `osler check`; empty where the script itself is watched."""
-        return self.file.check.args if self.file.check else []
+    def of_data(self) -> bool:
+        """Its faults stand in columns, not in lines."""
+        return self.file.check is not None
+
+    def script(self, faulty: bool) -> list[str]:
+        """The script of a side, and its arguments."""
+        if self.file.lint is not None:
+            return [self.file.lint.faulty if faulty else self.file.lint.clean]
+        return [SCRIPT, self.file.inject.flag if faulty else self.file.twin.flag]
+
+    def look(self, faulty: bool) -> list[str]:
+        """What follows `osler` once the script has run in plain Python; empty where the script itself is watched."""
+        if self.file.check is not None:
+            return ["check", *self.file.check.args]
+        return ["lint", *self.script(faulty)] if self.file.lint is not None else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +120,9 @@ class HealthyScript:
         return self.file.needs
 
     @property
-    def check(self) -> list[str]:
-        """What follows `osler check`; empty where the script itself is watched."""
-        return self.file.check
+    def look(self) -> list[str]:
+        """What follows `osler` once the script has run in plain Python; empty where the script itself is watched."""
+        return ["check", *self.file.check] if self.file.check else []
 
 
 def casebook_root() -> Path:
@@ -182,8 +194,8 @@ def load_case(folder: Path) -> Case:
     lines: list[str] = []
     if file.case.id != folder.name:
         lines.append(f"{_name(path)}: [case] id is {file.case.id!r} but the folder is called {folder.name!r}")
-    if not (folder / SCRIPT).is_file():
-        lines.append(f"{folder.name}: {SCRIPT} is missing")
+    scripts = [SCRIPT] if file.lint is None else [file.lint.faulty, file.lint.clean]
+    lines += [f"{folder.name}: {script} is missing" for script in scripts if not (folder / script).is_file()]
     markers = find_markers(folder)
     if len(markers) != 1:
         seen = f"on {', '.join(map(str, markers))}" if markers else "nowhere"

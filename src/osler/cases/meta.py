@@ -24,6 +24,7 @@ def gaps() -> list[str]:
     from osler.cases.library import load_cases
     from osler.catalogue import RULES
     from osler.core.settings import options
+    from osler.data.checks import CHECKS, GUARDS
 
     detectors = _detectors()
     out = [
@@ -31,10 +32,11 @@ def gaps() -> list[str]:
         *cause_gaps(RULES),
         *case_gaps(RULES, load_cases()),
         *threshold_gaps(RULES, options()),
+        *check_gaps(RULES, CHECKS),
     ]
     if detectors is None:
         return [*out, "osler.training.monitors has no DETECTORS"]
-    return [*out, *detector_gaps(RULES, detectors)]
+    return [*out, *detector_gaps(RULES, {**detectors, **GUARDS})]
 
 
 def rule_gaps(rules: Mapping[str, Rule]) -> Iterator[str]:
@@ -101,6 +103,20 @@ def detector_gaps(rules: Mapping[str, Rule], detectors: Mapping[str, Iterable[st
     for name, rule in rules.items():
         if "run" in rule.routes and name not in detected:
             yield f"rule {name}: no detector names it"
+
+
+def check_gaps(rules: Mapping[str, Rule], checks: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Rules with the route `check` that no check names, and checks of unknown rules or of rules without that route."""
+    checked = {name for names in checks.values() for name in names}
+    for verb, names in checks.items():
+        for name in names:
+            if name not in rules:
+                yield f"check {verb}: {name!r} is no rule"
+            elif "check" not in rules[name].routes:
+                yield f"check {verb}: {name} has no route `check`"
+    for name, rule in rules.items():
+        if "check" in rule.routes and name not in checked:
+            yield f"rule {name}: no check names it"
 
 
 def find_circle(edges: Mapping[str, Iterable[str]]) -> list[str]:

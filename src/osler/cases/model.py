@@ -66,6 +66,17 @@ class Check(_Table):
     args: Annotated[list[Text], Field(min_length=1)]
 
 
+class Lint(_Table):
+    """`[lint]`: a script for each side, both run in plain Python for their evidence, and `osler lint` reads them.
+
+    Attributes:
+        faulty, clean: the scripts.
+    """
+
+    faulty: Text = "faulty.py"
+    clean: Text = "clean.py"
+
+
 class Inject(_Table):
     """`[inject]`: the switch that brings the fault in, and how the script then ends in plain Python."""
 
@@ -136,6 +147,7 @@ class CaseFile(_Table):
 
     case: About
     check: Check | None = None
+    lint: Lint | None = None
     inject: Inject = Inject()
     in_effect: InEffect
     expect: Expect
@@ -149,6 +161,8 @@ class CaseFile(_Table):
                 f"[expect] wants {self.expect.finding.rule!r}, which [case] detects does not list "
                 f"({', '.join(self.case.detects)})"
             )
+        if self.check is not None and self.lint is not None:
+            raise ValueError("[check] and [lint] are two cases; make a folder for each")
         if self.inject.flag == self.twin.flag:
             raise ValueError(f"[inject] and [twin] have the same flag, {self.inject.flag}")
         return self

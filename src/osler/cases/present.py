@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from osler.cases.library import SCRIPT, Case, HealthyScript
+from osler.cases.library import Case, HealthyScript
 
 _AROUND = 6  # lines shown before and after the marked one
 _SIDES = ("faulty.py", "clean.py")
@@ -44,8 +44,10 @@ def _describe(case: Case) -> Iterator[str]:
         yield f"needs     {', '.join(file.case.needs)}"
     yield f"takes     about {file.case.cost_s:g} s"
     ends = f" (ends with {file.inject.exit_code})" if file.inject.exit_code else ""
-    yield f"faulty    python {SCRIPT} {file.inject.flag}{ends}"
-    yield f"clean     python {SCRIPT} {file.twin.flag}"
+    for name, faulty in (("faulty", True), ("clean", False)):
+        look = case.look(faulty)
+        then = f", then osler {' '.join(look)}" if look else ""
+        yield f"{name:<9} python {' '.join(case.script(faulty))}{ends if faulty else ''}{then}"
     yield f"in effect {file.in_effect.expr}"
     yield f"expected  {_expected(case)}"
     if file.observe:

@@ -10,7 +10,7 @@ from typing import Any
 import osler
 from osler.cases.execute import OSLER_RUN, BudgetName, Processes, Ran, run_script
 from osler.cases.expression import ExpressionError, evaluate
-from osler.cases.library import SCRIPT, Case, HealthyScript
+from osler.cases.library import Case, HealthyScript
 from osler.cases.needs import missing
 from osler.cases.verdict import Outcome, Verdict
 from osler.core.finding import Severity
@@ -53,20 +53,20 @@ def verify(
     if why:
         return Verdict(case.id, budget, Outcome.SKIPPED, why, rule=case.rule)
 
-    def run(flag: str, under: BudgetName | None) -> Ran:
+    def run(is_faulty: bool, under: BudgetName | None) -> Ran:
         return run_script(
             case.folder,
-            [SCRIPT, flag],
+            case.script(is_faulty),
             budget=under,
             processes=processes or Processes(),
             timeout_s=timeout_s or 60 + 20 * case.cost_s,
             osler_run=osler_run,
             threads=threads,
-            check=case.check,
+            look=case.look(is_faulty),
         )
 
-    faulty, clean = run(case.file.inject.flag, budget), run(case.file.twin.flag, budget)
-    plain = (run(case.file.inject.flag, None), run(case.file.twin.flag, None)) if bare else None
+    faulty, clean = run(True, budget), run(False, budget)
+    plain = (run(True, None), run(False, None)) if bare else None
     return judge(case, budget, faulty, clean, plain)
 
 
@@ -123,7 +123,7 @@ def verify_healthy(
             timeout_s=timeout_s or 60 + 20 * script.cost_s,
             osler_run=osler_run,
             threads=threads,
-            check=script.check,
+            look=script.look,
         )
 
     watched = run(budget)
@@ -258,13 +258,13 @@ def _judge_faulty(case: Case, budget: BudgetName, faulty: Ran, verdict: Verdict)
         )
     if wanted.by_step is not None and verdict.step is None:
         out.append((Outcome.LATE, f"{wanted.rule} was reported without a step, expected by step {wanted.by_step}"))
-    if budget == "none" and not case.check:
+    if (budget == "none" or case.file.lint is not None) and not case.of_data:
         if not verdict.line_right:
             out.append((Outcome.WRONG_LINE, f"reported at {verdict.found}; the fault is at {case.marker}"))
         wrong = _misplaced(case, best)
         if wrong:
             out.append((Outcome.WRONG_LINE, f"reported with {wrong}"))
-    if case.check and not verdict.line_right:
+    if case.of_data and not verdict.line_right:
         out.append((Outcome.WRONG_LINE, f"reported with {_misplaced(case, best)}"))
     return out
 
@@ -304,7 +304,7 @@ def _misplaced(case: Case, finding: dict[str, Any]) -> str:
 
 def _in_place(case: Case, finding: dict[str, Any], folder: Path) -> bool:
     """Whether a finding stands where the fault is: at the marked line or, in data, in the expected column."""
-    return not _misplaced(case, finding) if case.check else _at_marker(case, finding, folder)
+    return not _misplaced(case, finding) if case.of_data else _at_marker(case, finding, folder)
 
 
 def _at_marker(case: Case, finding: dict[str, Any], folder: Path) -> bool:
