@@ -23,6 +23,10 @@ PARTS = {
         "Numbers that stop being numbers",
         "The first NaN or Inf of a training: judged in the step in which it appears, before the optimizer applies it.",
     ),
+    "data": (
+        "Data",
+        "Judged on the data themselves (`osler check`), or on what preprocessing sees while a script runs.",
+    ),
     "gradients": (
         "Gradients, activations, weights",
         "Every number is finite and the model still does not learn: judged over a window of steps.",
@@ -31,7 +35,7 @@ PARTS = {
 
 HEAD = """# Rules
 
-<!-- Written by scripts/docs.py from src/osler/catalogue and src/osler/core/settings.py: edit those, then run
+<!-- Written by scripts/docs.py from src/osler/catalogue and src/osler/core/settings: edit those, then run
 `python scripts/docs.py`. -->
 
 Every fault that osler can name. `osler explain RULE` prints the same in a terminal.
