@@ -362,6 +362,10 @@ def sources(
     tolerance: Annotated[str | None, typer.Option(metavar="SPAN", help="How far times may lie apart: 500ms.")] = None,
     values: Annotated[str | None, typer.Option(metavar="COL", help="A quantity that all of them measure.")] = None,
     rates: Annotated[str | None, typer.Option(metavar="RATE,…", help="How often each has a row: 10Hz,1Hz.")] = None,
+    static: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL,…", help="Columns that never change for one id, to find reused ids."),
+    ] = None,
     *,
     wishes: Any,
 ) -> int:
@@ -377,6 +381,7 @@ def sources(
             tolerance=tolerance,
             values=values,
             rates=rates,
+            static=listed(static) or None,
             settings=settings,
             progress=progress,
         ),
