@@ -66,6 +66,10 @@ class Where:
         column: name or index of a feature column.
         direction: `forward` or `backward`.
         op: the operation, e.g. `aten::log`.
+        character: 1-based character in the line at which the marked piece begins.
+        end_line: 1-based line where it ends.
+        end_character: 1-based character where it ends, itself not included.
+        cell: 1-based number of the notebook cell; `line` then counts within it.
     """
 
     file: str | None = None
@@ -83,6 +87,10 @@ class Where:
     column: str | None = None
     direction: str | None = None
     op: str | None = None
+    character: int | None = None
+    end_line: int | None = None
+    end_character: int | None = None
+    cell: int | None = None
 
     def to_dict(self) -> dict[str, object]:
         """The fields that are set."""
@@ -132,7 +140,19 @@ class Finding:
     def key(self) -> str:
         """What makes two occurrences the same finding: rule, line, module, parameter and rank."""
         w = self.where
-        parts = (self.rule, w.file, w.line, w.module, w.parameter, w.optimizer, w.tensor, w.column, w.rank, w.direction)
+        parts = (
+            self.rule,
+            w.file,
+            w.cell,
+            w.line,
+            w.module,
+            w.parameter,
+            w.optimizer,
+            w.tensor,
+            w.column,
+            w.rank,
+            w.direction,
+        )
         return "|".join("" if p is None else str(p) for p in parts)
 
     def to_dict(self) -> dict[str, object]:

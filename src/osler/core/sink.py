@@ -12,8 +12,8 @@ from osler.core.finding import Finding
 class Sink(Protocol):
     """Receives what a part has to say. No method may raise: a sink that cannot store keeps the rest in memory."""
 
-    def awake(self, torch: str) -> None:
-        """torch of that version has been imported and the probes are in place."""
+    def awake(self, torch: str | None) -> None:
+        """torch of that version has been imported and the probes are in place; None: another library is watched."""
 
     def finding(self, finding: Finding) -> None:
         """A new finding. It is on disk when this returns, where there is a disk."""

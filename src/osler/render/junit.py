@@ -49,7 +49,7 @@ def to_junit(
         part = rules[item.what].part if item.what in rules else "not_checked"
         case = ElementTree.SubElement(suite, "testcase", classname=f"osler.{part}", name=words.one_line(item.what))
         ElementTree.SubElement(case, "skipped", message=words.one_line(item.why))
-    idle = words.steps(report.subject) == 0
+    idle = words.idle(report)
     for name in judged:
         if name in found or name in skipped:
             continue

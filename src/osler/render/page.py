@@ -153,11 +153,11 @@ class _Page:
         return [f for f in self.report.findings if f.confidence > Confidence.POSSIBLE]
 
     def headline(self, roots: list[Place]) -> str:
-        steps = words.steps(self.report.subject)
         if not roots:
-            if steps == 0:
+            if words.idle(self.report):
                 return "No optimizer step was seen"
-            return f"Nothing found in {words.count(steps, 'step')}" if steps is not None else "Nothing found"
+            watched = words.watched(self.report)
+            return f"Nothing found in {watched}" if watched else "Nothing found"
         first = roots[0].finding
         at = words.place(first.where, self.base)
         name = words.one_line(first.rule, 80)

@@ -24,6 +24,10 @@ class Where(_Closed):
 
     file: StrictStr | None = Field(None, description="path of the source file, as the interpreter knew it")
     line: Annotated[StrictInt, Field(ge=1)] | None = Field(None, description="1-based line in `file`")
+    character: Annotated[StrictInt, Field(ge=1)] | None = Field(None, description="1-based, where the piece begins")
+    end_line: Annotated[StrictInt, Field(ge=1)] | None = Field(None, description="1-based line where it ends")
+    end_character: Annotated[StrictInt, Field(ge=1)] | None = Field(None, description="1-based, not included")
+    cell: Annotated[StrictInt, Field(ge=1)] | None = Field(None, description="1-based notebook cell; `line` is in it")
     function: StrictStr | None = Field(None, description="function that holds the line")
     module: StrictStr | None = Field(None, description="path of the nn.Module as in named_modules()")
     parameter: StrictStr | None = Field(None, description="name as in named_parameters()")

@@ -148,16 +148,16 @@ class _Printer:
     def summary(self, report: Report, causes: int, held_back: int) -> None:
         subject = report.subject
         shown_findings = [f for f in report.findings if self.all or f.confidence > Confidence.POSSIBLE]
-        steps = words.steps(subject)
+        watched = words.watched(report)
         missed = len(report.not_checked)
         parts: list[str] = []
         if shown_findings:
             parts.append(f"{words.tally(shown_findings)} from {words.count(causes, 'cause')}")
-            parts.append(f"{words.count(steps, 'step')} watched" if steps is not None else "")
-        elif steps == 0:
+            parts.append(f"{watched} watched" if watched else "")
+        elif words.idle(report):
             parts.append("no optimizer step was seen, so nothing could be said about a training")
         else:
-            parts.append(f"nothing found in {words.count(steps, 'step')}" if steps is not None else "nothing found")
+            parts.append(f"nothing found in {watched}" if watched else "nothing found")
         if not shown_findings:
             unchecked = f"{words.count(missed, 'thing was', 'things were')} not checked"
             parts.append(unchecked if missed else "nothing is listed as unchecked")

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import PurePath
 
 from osler.core.finding import Finding, Severity, Where
+from osler.core.report import Report
 
 # CSI and OSC sequences whole, so that no `[31m` is left behind, then two-byte escapes.
 _ESCAPES = re.compile(
@@ -192,6 +193,25 @@ def steps(subject: Mapping[str, object]) -> int | None:
     """The number of optimizer steps watched, where the subject has it."""
     value = subject.get("steps")
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def watched(report: Report) -> str:
+    """What was watched, as `94 steps` or `3 fits and 2 evaluations`; empty where nothing was counted."""
+    number = steps(report.subject)
+    fitted = report.environment.get("preprocess")
+    parts = [count(number, "step")] if number else []
+    if isinstance(fitted, Mapping):
+        for key, word in (("fits", "fit"), ("evaluations", "evaluation")):
+            value = fitted.get(key)
+            parts += [count(value, word)] if isinstance(value, int) else []
+    if not parts and number is not None:
+        parts = [count(number, "step")]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def idle(report: Report) -> bool:
+    """Whether a run was watched in which nothing happened that could be judged."""
+    return steps(report.subject) == 0 and "preprocess" not in report.environment
 
 
 def command(subject: Mapping[str, object]) -> str:

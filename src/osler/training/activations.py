@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from osler.training.frames import Line
+from osler.core.frames import Line
 from osler.training.tape import tensors_in
 
 RELU = frozenset(["relu", "relu_", "relu6", "threshold", "threshold_", "hardtanh_relu", "clamp_min", "clamp_min_"])

@@ -16,12 +16,12 @@ from typing import Any
 import torch
 
 from osler.core.finding import Finding, Where
+from osler.core.frames import Line
 from osler.core.jsonable import number
 from osler.core.report import NotChecked, Report
 from osler.training import private
 from osler.training.classify import classify
 from osler.training.deep import Op, Operand
-from osler.training.frames import Line
 from osler.training.origin import find
 from osler.training.values import bad, describe, numeric
 

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from osler.core.frames import Line, is_user, line_of, user_frame
 from osler.training import private
-from osler.training.frames import Line, is_user, line_of, user_frame
 from osler.training.tape import Entry
 from osler.training.values import Bad, bad, numeric
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from osler.core.frames import Line
 from osler.training import private
-from osler.training.frames import Line
 from osler.training.histograms import Histograms
 from osler.training.naming import Names
 from osler.training.optimizers import OptimizerWatch

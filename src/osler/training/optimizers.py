@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from osler.core.frames import Line
 from osler.training import private
-from osler.training.frames import Line
 from osler.training.histograms import NO_GRADIENT
 from osler.training.naming import Names
 from osler.training.values import bad

@@ -19,10 +19,10 @@ from typing import Any
 import torch
 
 from osler.core.finding import Finding
+from osler.core.frames import Line, line_of, user_frame, user_line
 from osler.core.settings import Settings
 from osler.core.sink import Sink
 from osler.training import private
-from osler.training.frames import Line, line_of, user_frame, user_line
 from osler.training.governor import Governor
 from osler.training.histograms import NO_GRADIENT
 from osler.training.ledger import Ledger

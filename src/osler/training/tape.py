@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.overrides import TorchFunctionMode
 
+from osler.core.frames import Line, user_frame
 from osler.training import private, tags
-from osler.training.frames import Line, user_frame
 
 # Functions that draw random numbers: their generator state is kept with the entry.
 _RANDOM = frozenset(

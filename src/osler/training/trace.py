@@ -16,8 +16,8 @@ import torch
 from torch.nn.modules import module as nn_module
 from torch.overrides import TorchFunctionMode
 
+from osler.core.frames import Line, line_of, user_frame
 from osler.training.activations import Activation, Spread, activation_of, given_spread, spread_of
-from osler.training.frames import Line, line_of, user_frame
 from osler.training.tape import tensors_in
 
 _SILENT = frozenset(

@@ -15,6 +15,7 @@ from osler.core.settings.data import Data
 from osler.core.settings.drift import Drift
 from osler.core.settings.field import Bounds, threshold
 from osler.core.settings.labels import Labels
+from osler.core.settings.lint import Lint
 from osler.core.settings.missing import Missing
 from osler.core.settings.monitor import Monitor
 from osler.core.settings.preprocess import Preprocess
@@ -32,6 +33,7 @@ __all__ = [
     "Dump",
     "Gradients",
     "Labels",
+    "Lint",
     "Missing",
     "Monitor",
     "Numbers",
@@ -66,6 +68,7 @@ class Settings:
     shift: Shift = dataclasses.field(default_factory=Shift)
     missing: Missing = dataclasses.field(default_factory=Missing)
     sources: Sources = dataclasses.field(default_factory=Sources)
+    lint: Lint = dataclasses.field(default_factory=Lint)
     dump: Dump = dataclasses.field(default_factory=Dump)
     records: Records = dataclasses.field(default_factory=Records)
     select: list[str] = threshold([], "rules to judge; empty means all", "this project")

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from osler.core.finding import Confidence, Finding, Severity, Where
+from osler.core.frames import Line, is_user
 from osler.syntax.classes import method_line
-from osler.training.frames import Line, is_user
 from osler.training.recorder import Recorder
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from osler.core.finding import Confidence, Finding, Severity
-from osler.training.frames import Line
+from osler.core.frames import Line
 from osler.training.histograms import NO_GRADIENT
 from osler.training.monitors.common import listed, make
 from osler.training.optimizers import OptimizerWatch

@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 
 from osler.core.finding import Confidence, Finding, Severity
-from osler.training.frames import Line
+from osler.core.frames import Line
 from osler.training.monitors.common import listed, make, number
 from osler.training.naming import module_of
 from osler.training.optimizers import OptimizerWatch

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import torch
 
 from osler.core.finding import Confidence, Finding, Severity, Where
+from osler.core.frames import Line
 from osler.training import private
 from osler.training.classify import Verdict
 from osler.training.deep import Op
-from osler.training.frames import Line
 from osler.training.monitors.common import number
 from osler.training.monitors.wording import fix_for, sentence_for
 from osler.training.naming import module_of

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import torch
 
 from osler.core.finding import Finding, Severity
+from osler.core.frames import Line
 from osler.syntax.classes import assignment_line
-from osler.training.frames import Line
 from osler.training.histograms import NO_GRADIENT
 from osler.training.monitors.common import forward_line, listed, make, owner_of, source_of, users_class
 from osler.training.naming import module_of

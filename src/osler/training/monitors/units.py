@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import torch
 
 from osler.core.finding import Confidence, Finding
+from osler.core.frames import Line
 from osler.training.activations import Activation, Spread
-from osler.training.frames import Line
 from osler.training.monitors.common import make, number
 from osler.training.optimizers import OptimizerWatch
 from osler.training.recorder import Recorder

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from osler.training.frames import user_line
+from osler.core.frames import user_line
 from osler.training.recorder import Recorder
 
 
