@@ -28,9 +28,9 @@ def annotation(finding: Finding) -> str:
                     facts.append(("endColumn", where.end_character))
     facts.append(("title", f"osler ({words.one_line(finding.rule)})"))
     cell = f"cell {where.cell}, line {where.line}: " if where.cell is not None else ""
-    message = cell + words.one_line(finding.message)
+    message = cell + words.sentence(finding.message)
     if finding.fix:
-        message += f"\n{words.one_line(finding.fix)}"
+        message += f"\n{words.advice(finding.fix)}"
     told = ",".join(f"{name}={_property(str(value))}" for name, value in facts)
     return f"::{_LEVELS[finding.severity]} {told}::{_data(message)}"
 

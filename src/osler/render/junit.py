@@ -101,7 +101,7 @@ def _case(
         ElementTree.SubElement(case, "system-out").text = text
         return False
     failure = ElementTree.SubElement(
-        case, "failure", type=finding.severity.label, message=words.one_line(finding.message)
+        case, "failure", type=finding.severity.label, message=words.sentence(finding.message)
     )
     failure.text = text
     return True
@@ -109,13 +109,13 @@ def _case(
 
 def _text(place: Place, at: str) -> str:
     finding = place.finding
-    lines = [f"{finding.severity.label} ({finding.confidence.label}): {words.one_line(finding.message)}"]
+    lines = [f"{finding.severity.label} ({finding.confidence.label}): {words.sentence(finding.message)}"]
     details = ", ".join([*([at] if at else []), *words.circumstances(finding.where, finding.first_step)])
     facts = [f"{name}={value}" for name, value in words.evidence(finding.evidence)]
     confirmed = words.confirmed(finding.confirmed)
     lines += [f"at: {details}"] if details else []
     lines += [f"evidence: {', '.join(facts)}"] if facts else []
-    lines += [f"fix: {words.one_line(finding.fix)}"] if finding.fix else []
+    lines += [f"fix: {words.advice(finding.fix)}"] if finding.fix else []
     lines += [f"confirmed: {confirmed}"] if confirmed else []
     lines += [f"caused by: {words.one_line(place.cause.finding.rule)} ({place.cause.id})"] if place.cause else []
     return "\n" + "\n".join(lines) + "\n"

@@ -50,7 +50,7 @@ def headline(finding: Finding, paint: Paint) -> str:
     """`path:line:column severity[rule] message`."""
     sure = "" if finding.confidence == Confidence.DEFINITE else paint(f" ({finding.confidence.label})", "quiet")
     rule = paint(f"{finding.severity.label}[{words.one_line(finding.rule)}]", finding.severity.label)
-    return f"{paint(place(finding.where), 'place')} {rule}{sure} {words.one_line(finding.message)}"
+    return f"{paint(place(finding.where), 'place')} {rule}{sure} {words.sentence(finding.message)}"
 
 
 def block(finding: Finding, lines: Lines, paint: Paint, fixed_by: str = "") -> Iterator[str]:
@@ -66,7 +66,7 @@ def block(finding: Finding, lines: Lines, paint: Paint, fixed_by: str = "") -> I
     yield from frame(finding, lines, paint)
     if finding.fix:
         option = paint(f" ({fixed_by} does it)", "quiet") if fixed_by else ""
-        yield f"{paint('  = fix:', 'fix')} {words.one_line(finding.fix)}{option}"
+        yield f"{paint('  = fix:', 'fix')} {words.advice(finding.fix)}{option}"
 
 
 def frame(finding: Finding, lines: Lines, paint: Paint) -> Iterator[str]:

@@ -195,7 +195,7 @@ class _Page:
             rule=words.one_line(finding.rule, 100),
             severity=finding.severity.label,
             confidence=finding.confidence.label,
-            message=words.one_line(finding.message),
+            message=words.sentence(finding.message),
             place=at,
             function=words.one_line(where.function or "", 120),
             details=details,

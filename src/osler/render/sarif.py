@@ -217,7 +217,7 @@ def _notification(item: NotChecked, index: Mapping[str, int]) -> Json:
 
 def _line(finding: Finding) -> str:
     step = f" (step {finding.first_step})" if finding.first_step is not None else ""
-    return f"{words.one_line(finding.rule)}: {words.one_line(finding.message)}{step}"
+    return f"{words.one_line(finding.rule)}: {words.sentence(finding.message)}{step}"
 
 
 def _placed(where: Where) -> bool:

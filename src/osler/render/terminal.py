@@ -28,7 +28,7 @@ def live_line(finding: Finding, console: Console) -> None:
     """Print one finding in one line, for use while the script runs."""
     at = words.place(finding.where, _here())
     step = finding.first_step if finding.first_step is not None else finding.where.step
-    parts: list[Part] = [("osler ", QUIET), *_head(finding), " ", words.one_line(finding.message, 400)]
+    parts: list[Part] = [("osler ", QUIET), *_head(finding), " ", words.sentence(finding.message, 400)]
     tail = [*([at] if at else []), *([f"step {step}"] if step is not None else [])]
     if tail:
         parts.append((f"  {', '.join(tail)}", QUIET))
@@ -81,13 +81,13 @@ class _Printer:
 
     def root(self, place: Place) -> None:
         finding = place.finding
-        self.pen.line(*_head(finding), " ", (words.one_line(finding.message), "bold"), hang=2)
+        self.pen.line(*_head(finding), " ", (words.sentence(finding.message), "bold"), hang=2)
         self.place(finding)
         facts = words.evidence(finding.evidence)
         if facts:
             self.row("evidence", ", ".join(f"{n}={v}" for n, v in facts))
         if finding.fix:
-            self.row("fix", words.one_line(finding.fix))
+            self.row("fix", words.advice(finding.fix))
         confirmed = words.confirmed(finding.confirmed)
         if confirmed:
             self.row("confirmed", confirmed, "green" if finding.confirmed else "yellow")
@@ -137,7 +137,7 @@ class _Printer:
             step = [f"step {finding.first_step}"] if finding.first_step is not None else []
             tail = ", ".join([*([at] if at else []), *step])
             indent = 2 + 2 * min(depth, 6)
-            text = words.one_line(finding.message)
+            text = words.sentence(finding.message)
             self.pen.line(
                 *_head(finding), " ", text, (f"  {tail}" if tail else "", QUIET), indent=indent, hang=indent + 2
             )

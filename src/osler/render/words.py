@@ -47,6 +47,19 @@ def one_line(text: object, limit: int = 2000) -> str:
     return out if len(out) <= limit else out[: limit - 3] + "..."
 
 
+def sentence(text: object, limit: int = 2000) -> str:
+    """`one_line(text)` with a full stop at its end."""
+    out = one_line(text, limit)
+    return out if not out or out.endswith((".", "!", "?", "…", ":")) else f"{out}."
+
+
+def advice(text: object, limit: int = 2000) -> str:
+    """`sentence(text)` with a capital at its beginning, unless it begins with a name."""
+    out = sentence(text, limit)
+    first = out.partition(" ")[0]
+    return out[:1].upper() + out[1:] if first.isalpha() and first.islower() else out
+
+
 def figure(value: object) -> str:
     """A number in at most four significant digits, NaN and the infinities by name; anything else as text."""
     if value is None or isinstance(value, bool):
