@@ -186,7 +186,7 @@ def _differing(bits: Hashes) -> npt.NDArray[np.int64]:
 def _grey(image: Any) -> npt.NDArray[np.float64] | None:
     """Grey values from 0 to 255, h × w; None for a file that is no image."""
     if isinstance(image, (str, Path, bytes)):
-        pillow = need("PIL.Image", "data", "reading image files")
+        pillow = need("PIL.Image", "images", "reading image files")
         try:
             with pillow.open(io.BytesIO(image) if isinstance(image, bytes) else image) as opened:
                 # draft lets JPEG decode at a fraction of its size

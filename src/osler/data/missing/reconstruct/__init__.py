@@ -1,0 +1,1 @@
+"""Ways to reconstruct a missing value from the other columns of its row."""
