@@ -122,3 +122,21 @@ def test_a_monitor_goes_on_from_its_state(folder: Path) -> None:
     then = osler(folder, *words, "after.parquet", "--window", "1000", "--state", "drift.state")
     assert then.returncode == 1
     assert "age" in then.stdout
+
+
+def test_labels_are_judged_once_and_written_three_ways(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 3, 1500)
+    given = np.where(rng.random(1500) < 0.2, rng.integers(0, 3, 1500), true)
+    probs = rng.dirichlet([0.3] * 3, 1500) * 0.3 + np.eye(3)[true] * 0.7
+    np.save(tmp_path / "y.npy", given)
+    np.save(tmp_path / "p.npy", probs)
+    files = ("--ranked", "r.csv", "--soft", "s.npy", "--cleaned", "c.parquet")
+    done = osler(tmp_path, "check", "labels", "--labels", "y.npy", "--pred-probs", "p.npy", *files, "--classes", "a,b,c")
+    assert done.returncode == 1, done.stderr
+    assert "warning[label-noise]" in done.stdout and "no place in the source" not in done.stdout
+    first = (tmp_path / "r.csv").read_text().splitlines()[1].split(",")
+    assert true[int(first[0])] == "abc".index(first[2].strip('"')) != "abc".index(first[1].strip('"'))
+    soft = np.load(tmp_path / "s.npy", allow_pickle=False)
+    assert soft.shape == (1500, 3) and np.allclose(soft.sum(1), 1, atol=1e-4)
+    assert pq.read_table(tmp_path / "c.parquet").column_names == ["given", "suggested", "probability_wrong", "keep"]

@@ -56,6 +56,7 @@ def print_report(
     """
     cwd = report.subject.get("cwd")
     printer = _Printer(Pen(console), source or reading(cwd if isinstance(cwd, str) else None), all, verbose)
+    printer.of_data = report.subject.get("kind") == "check"
     plan = outline(report, rules, all=all)
     for root in plan.roots:
         printer.root(root)
@@ -78,6 +79,7 @@ class _Printer:
         self.all = all
         self.verbose = verbose
         self.here = _here()
+        self.of_data = False  # a finding about the whole of the data has no place to name
 
     def root(self, place: Place) -> None:
         finding = place.finding
@@ -103,6 +105,8 @@ class _Printer:
             details.remove(at)
         seen = words.seen(finding)
         details += [seen] if seen else []
+        if self.of_data and not at and not details:
+            return
         parts: list[Part] = [("--> ", "blue"), at or "no place in the source"]
         if details:
             parts.append((f"  ({', '.join(details)})", QUIET))
