@@ -91,7 +91,7 @@ def _classes(text: str | None) -> list[str] | None:
     if Path(text).is_file():
         from osler.data.labels.classlists import read_classes
 
-        return list(read_classes(text, "--classes").names)
+        return [str(name) for name in read_classes(text, "--classes").names]
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

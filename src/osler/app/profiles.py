@@ -76,7 +76,9 @@ def show(path: Path, as_json: bool = False) -> None:
 
     with understood():
         profile = Profile.load(path)
-    rows: list[list[Any]] = [[name, state.kind.value, state.form, state.rows, state.missing] for name, state in profile.columns.items()]
+    rows: list[list[Any]] = [
+        [name, state.kind.value, state.form, state.rows, state.missing] for name, state in profile.columns.items()
+    ]
     if as_json:
         keys = ("column", "kind", "form", "rows", "missing")
         print(dumps({"rows": profile.rows, "columns": [dict(zip(keys, row)) for row in rows]}, indent=2))  # noqa: T201

@@ -21,7 +21,7 @@ class Labels:
         0.02,
         "share of contradicted labels among confident predictions that is still taken for the model's own error; the "
         "lower end of its 95 % interval must lie above it",
-        f"0.10–0.11 at 10 % noise by class, 0–0.018 for good models on right labels ({_MEASURED}); between them, a judgement",
+        f"0.10–0.11 at 10 % noise by class, 0–0.025 for good models on right labels ({_MEASURED}); between them, a judgement",
         _NOISE,
         SHARE,
     )

@@ -184,7 +184,7 @@ def _safetensors_metadata(path: Path) -> dict[str, str]:
 
 def _from_onnx(path: Path, name: str) -> ClassList:
     """ZipMap or classifier nodes first: they are what the model does; then the metadata, which only says so."""
-    onnx = need("onnx", "serving", "reading class lists of ONNX files")
+    onnx = need("onnx", "onnx", "reading class lists of ONNX files")
     model = onnx.load(str(path), load_external_data=False)
     found: list[str | None] = []
     for node in model.graph.node:
