@@ -132,7 +132,9 @@ def test_labels_are_judged_once_and_written_three_ways(tmp_path: Path) -> None:
     np.save(tmp_path / "y.npy", given)
     np.save(tmp_path / "p.npy", probs)
     files = ("--ranked", "r.csv", "--soft", "s.npy", "--cleaned", "c.parquet")
-    done = osler(tmp_path, "check", "labels", "--labels", "y.npy", "--pred-probs", "p.npy", *files, "--classes", "a,b,c")
+    done = osler(
+        tmp_path, "check", "labels", "--labels", "y.npy", "--pred-probs", "p.npy", *files, "--classes", "a,b,c"
+    )
     assert done.returncode == 1, done.stderr
     assert "warning[label-noise]" in done.stdout and "no place in the source" not in done.stdout
     first = (tmp_path / "r.csv").read_text().splitlines()[1].split(",")
