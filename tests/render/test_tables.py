@@ -112,3 +112,12 @@ def test_json_fits_the_schema() -> None:
     assert data["tables"][0]["rows"][1] == ["c1", 0.125, True]
     assert data["series"][0]["edges"] == [0.0, 1.0, 2.0, 3.0]
     ReportModel.model_validate(data)
+
+
+def test_a_column_of_which_nothing_is_known_takes_no_room() -> None:
+    report = a_report()
+    report.tables[0].columns.append("JS")
+    for row in report.tables[0].rows:
+        row.append(None)
+    assert "JS" not in shown(report)
+    assert json.loads(to_json(report, RULES))["tables"][0]["columns"][-1] == "JS"

@@ -35,6 +35,13 @@ def print_tables(report: Report, console: Console, verbose: bool = False) -> Non
 
 def _table(table: Table, pen: Pen, verbose: bool) -> None:
     rows = table.rows if verbose else table.rows[:ROWS_SHOWN]
+    told = [i for i in range(len(table.columns)) if any(row[i] is not None for row in rows)]
+    if rows and len(told) < len(table.columns):
+        # What nothing is known of in any row takes no room.
+        table = Table(
+            table.name, [table.columns[i] for i in told], [[r[i] for i in told] for r in table.rows], table.note
+        )
+        rows = [[row[i] for i in told] for row in rows]
     pen.line((words.one_line(table.name, 100), "bold"))
     if table.note:
         pen.line((words.one_line(table.note), QUIET), indent=2)
