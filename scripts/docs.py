@@ -31,6 +31,14 @@ PARTS = {
         "Gradients, activations, weights",
         "Every number is finite and the model still does not learn: judged over a window of steps.",
     ),
+    "loop": (
+        "The order of the training loop",
+        "Calls that are missing, in the wrong order, or made too often: read from the source before anything runs.",
+    ),
+    "source": (
+        "What the source shows",
+        "How a program loads, seeds, times and shares out its work: read by `osler lint`, before anything runs.",
+    ),
 }
 
 HEAD = """# Rules

@@ -371,7 +371,10 @@ def _closest(name: str, known: Sequence[str]) -> str | None:
     """The likeliest setting: by the whole dotted name, else by its last part (a setting put in the wrong table)."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
     if not close:
-        last = {k.rsplit(".", 1)[-1]: k for k in known} | {k.split(".", 1)[0]: k.split(".", 1)[0] for k in known}
+        # Of several settings of one name, the first of the tree.
+        last = {k.rsplit(".", 1)[-1]: k for k in reversed(known)} | {
+            k.split(".", 1)[0]: k.split(".", 1)[0] for k in known
+        }
         found = difflib.get_close_matches(name.rsplit(".", 1)[-1], last, n=1, cutoff=0.75)
         close = [last[f] for f in found]
     return close[0] if close else None

@@ -184,6 +184,8 @@ def run(
         _note_end(run_dir, goal, outcome, live, loaded.settings, missing)
         if missing is not None:
             _say(missing)
+        if missing is None:
+            _join(run_dir, goal, loaded.settings)
         if missing is None or outputs != Outputs():
             report = _report(run_dir, loaded.settings)
             if missing is None:
@@ -387,6 +389,31 @@ def _note_end(
         journal = Journal(str(run_dir), settings.records.flush_s)
         journal.not_checked(_TRAINING, missing)
         journal.close(0)
+
+
+def _join(run_dir: Path, goal: Target, settings: Settings) -> None:
+    """Add to the run what its source says about what was found; only where something was."""
+    from osler.records.assemble import assemble
+    from osler.records.journal import Journal
+
+    try:
+        found = assemble(run_dir).findings
+        if not found:
+            return
+        from osler.app.join import files, join, seen_in_source
+
+        script = goal.name if goal.python else None
+        added, notes = join(found, seen_in_source(files(script, found, Path.cwd())))
+        if not added and not notes:
+            return
+        journal = Journal(str(run_dir), settings.records.flush_s)
+        for finding in added:
+            journal.finding(finding)
+        for note in notes:
+            journal.note(f"osler: {note}")
+        journal.close(0)
+    except Exception as error:
+        _say(f"the source was not looked at ({type(error).__name__}: {error})")
 
 
 def _report(run_dir: Path, settings: Settings) -> Report:

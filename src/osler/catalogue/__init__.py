@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 
-from osler.catalogue import data, gradients, numbers
+from osler.catalogue import data, gradients, loop, numbers, source
 from osler.core.rule import Rule
 
-RULES: dict[str, Rule] = {rule.name: rule for section in (numbers, gradients, data) for rule in section.RULES}
+RULES: dict[str, Rule] = {
+    rule.name: rule for section in (numbers, gradients, loop, data, source) for rule in section.RULES
+}
 
 
 class UnknownRule(ValueError):

@@ -245,7 +245,10 @@ RULES: tuple[Rule, ...] = (
             "penalty, adversarial inputs) belong to inputs, not to parameters, and are not judged. Updates by hand "
             "(`p -= lr * p.grad`, `p.data.add_`, torch.func) change the weights and are recognised by that. Frozen "
             "parameters are passed over."
+            " `osler lint` judges where every optimizer and all layers are made in sight, and is silent once a group "
+            "is added later, something is frozen, or a layer is given its values (`load_state_dict`)."
         ),
+        routes=("run", "lint"),
         links=(_DOCS + "optim.html",),
     ),
     Rule(
@@ -269,8 +272,11 @@ RULES: tuple[Rule, ...] = (
             "Settled after 16 optimizer steps. Told from `unused-parameter` by the owner: the tensors belong to no "
             "module that runs. Optimizers over bare tensors (style transfer, learned inputs, parameters without a "
             "module) and optimizers that wait for their turn are not reported; nor is `.to()`, which is no fault."
+            " `osler lint` sees a replaced attribute, a model made anew and a deep copy after the optimizer, in one "
+            "function, script or class."
         ),
         causes=("parameter-not-in-optimizer", "unused-parameter"),
+        routes=("run", "lint"),
         links=(_DOCS + "optim.html",),
     ),
     Rule(
@@ -295,8 +301,11 @@ RULES: tuple[Rule, ...] = (
             "the model's own attributes, lists, tuples and dicts. Layers hidden on purpose whose parameters an "
             "optimizer owns all the same, frozen ones (a perceptual loss, a teacher kept out of the state dict) and "
             "ones that run only under `no_grad` are not reported."
+            " `osler lint` reads `__init__`: lists, tuples and dicts of layers made there and used in another method. "
+            "A list of one is the usual way to hide a module, and is merely possible."
         ),
         causes=("parameter-not-in-optimizer",),
+        routes=("run", "lint"),
         links=(_DOCS + "generated/torch.nn.ModuleList.html", _DOCS + "generated/torch.nn.ParameterList.html"),
     ),
     Rule(
@@ -324,8 +333,12 @@ RULES: tuple[Rule, ...] = (
             "under `no_grad`, straight-through estimators, truncated backpropagation through time, frozen feature "
             "networks) leave another way open or own nothing, and are healthy. A cut in compiled code is found, its "
             "line may not be."
+            " `osler lint` sees cuts between layers made in sight and `backward`, and is definite only where nothing "
+            "that the optimizer owns is left; where weights are set by hand as well (a teacher that follows its "
+            "pupil) it is silent about parts of a model."
         ),
         causes=("zero-gradient", "unused-parameter"),
+        routes=("run", "lint"),
         links=(_DOCS + "generated/torch.Tensor.detach.html", _DOCS + "notes/autograd.html"),
     ),
     Rule(

@@ -47,8 +47,13 @@ RULES: tuple[Rule, ...] = (
         ),
         bad="p = torch.sigmoid(logit)\nloss = -(y * torch.log(p) + (1 - y) * torch.log(1 - p)).mean()\n",
         good="loss = F.binary_cross_entropy_with_logits(logit, y)\n",
-        limits=_REPLAY,
+        limits=(
+            _REPLAY
+            + " `osler lint` names, as information, logarithms that are taken straight of a softmax or sigmoid, or of 1 "
+            "less one, in the same function."
+        ),
         causes=_SPREADS,
+        routes=("run", "lint"),
         links=(
             "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.binary_cross_entropy_with_logits.html",
             _WHERE,
@@ -106,8 +111,13 @@ RULES: tuple[Rule, ...] = (
         ),
         bad="distance = (a - b).square().sum(1).sqrt()\n",
         good="distance = ((a - b).square().sum(1) + 1e-12).sqrt()\n",
-        limits=_REPLAY + " A finite but very large gradient near 0 is not reported here.",
+        limits=(
+            _REPLAY + " A finite but very large gradient near 0 is not reported here."
+            " `osler lint` names, as information, roots of a sum or mean of squared differences with nothing added "
+            "under the root, outside `no_grad`."
+        ),
         causes=_SPREADS,
+        routes=("run", "lint"),
         links=(
             "https://github.com/pytorch/pytorch/issues/2421",
             "https://github.com/pytorch/pytorch/pull/2775",
@@ -191,8 +201,13 @@ RULES: tuple[Rule, ...] = (
         ),
         bad="z = (z - z.mean(0)) / (z.std(0) + 1e-5)\n",
         good="z = (z - z.mean(0)) / (z.std(0, correction=0) + 1e-5)\n",
-        limits=_REPLAY + " Statistics over two or three elements are finite, if useless, and are not reported.",
+        limits=(
+            _REPLAY + " Statistics over two or three elements are finite, if useless, and are not reported."
+            " `osler lint` names, as information, a BatchNorm that is trained through a DataLoader with a batch size "
+            "of 1."
+        ),
         causes=_SPREADS,
+        routes=("run", "lint"),
         links=(
             "https://docs.pytorch.org/docs/stable/generated/torch.std.html",
             "https://github.com/DLR-RM/stable-baselines3/issues/325",
@@ -222,9 +237,13 @@ RULES: tuple[Rule, ...] = (
         limits=(
             "A few steps skipped by a GradScaler while it finds its scale are normal: only an overflow in the forward "
             "pass, or more skips in a row than `numbers.scaler_skips`, counts. Overflow inside a fused kernel is seen "
-            "at its output. " + _REPLAY
+            "at its output. "
+            + _REPLAY
+            + " `osler lint` sees constants beyond the range (`masked_fill(mask, -1e9)`) put into a tensor that is made "
+            "half, comes from a layer in half precision, or from a product under autocast to float16."
         ),
         causes=_SPREADS,
+        routes=("run", "lint"),
         links=(
             "https://docs.pytorch.org/docs/stable/amp.html",
             "https://github.com/huggingface/transformers/issues/5651",

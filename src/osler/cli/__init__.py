@@ -13,6 +13,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from osler.cli import lint
+from osler.cli.light import Light, lightened
 from osler.cli.options import (
     HELP,
     SUB,
@@ -57,6 +59,10 @@ class _Verbs(TyperGroup):
 
             self.commands["profile"] = typer.main.get_group(profile_app)
         return super().resolve_command(ctx, args)
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters of `osler` itself."""
+        return lightened(super().get_params(ctx))
 
     def invoke(self, ctx: Any) -> Any:
         """Run a verb; typer would turn an interrupt or a closed pipe into an exit code of its own."""
@@ -189,6 +195,7 @@ def run(
     raise typer.Exit(code)
 
 
+app.command(name="lint", cls=Light, epilog=lint.EPILOG)(lint.lint)
 app.add_typer(check_stand_in, name="check")
 app.add_typer(profile_stand_in, name="profile")
 

@@ -108,7 +108,10 @@ class Expressions:
     def site(self, node: ast.AST, module: Module | None = None) -> Site:
         """Where a node stands."""
         path = (module or self.frame.module).path
-        return Site(path, getattr(node, "lineno", 1), getattr(node, "col_offset", 0))
+        try:
+            return Site(path, node.lineno, node.col_offset)  # type: ignore[attr-defined]
+        except AttributeError:
+            return Site(path, 1, 0)
 
     def result(self, name: str, node: ast.AST, sources: tuple[Value, ...] = ()) -> Value:
         """The result of an operation."""
@@ -445,7 +448,8 @@ class Expressions:
         for one in alternatives(receiver):
             if one.kind in (MODULE, EXTERNAL, CLASS) or name in one.attributes:
                 known = one.attributes.get(name)
-                return known is None or known.kind not in (UNKNOWN, RESULT)
+                # What was merely read off the object is its method; what was assigned to it is called itself.
+                return known is None or known.kind not in (UNKNOWN, RESULT) or known.sources[:1] != (one,)
             if one.definition is not None and member(one.definition, name) is not None:
                 return True
         return False

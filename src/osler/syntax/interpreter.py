@@ -505,10 +505,12 @@ class Interpreter(Expressions):
         if owner is not None and not static:
             given.insert(0, owner)
         names = frame.names
+        entry = not self.stack
         for name, value in zip(positional, given):
             names[name] = value
         if args.vararg is not None:
-            names[args.vararg.arg] = Value(SEQUENCE, "*", items=given[len(positional) :])
+            more = Value(SEQUENCE, "*", items=given[len(positional) :])
+            names[args.vararg.arg] = Value(UNKNOWN, args.vararg.arg) if entry else more
         rest = Value(MAPPING, "**")
         for name, value in keywords.items():
             if name in positional or any(a.arg == name for a in args.kwonlyargs):
@@ -516,12 +518,11 @@ class Interpreter(Expressions):
             else:
                 rest.attributes[name] = value
         if args.kwarg is not None:
-            names[args.kwarg.arg] = rest
+            names[args.kwarg.arg] = Value(UNKNOWN, args.kwarg.arg) if entry else rest
         defaults: list[tuple[str, ast.expr | None]] = list(
             zip(positional[len(positional) - len(args.defaults) :], args.defaults)
         )
         defaults += [(a.arg, d) for a, d in zip(args.kwonlyargs, args.kw_defaults)]
-        entry = not self.stack
         for name, default in defaults:
             if name not in names and default is not None:
                 # An entry's arguments are unknown, whatever their defaults.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from osler.syntax.text import Cell
 from osler.syntax.values import Value
 
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
@@ -59,6 +60,7 @@ class Module:
         names: the names that are bound in the file in another way than by import, by scope.
         methods: for each function and class the last names of the calls in it, nested functions included.
         env: the module's own names, once it has been interpreted.
+        cells: of a notebook, its code cells in order.
     """
 
     path: str
@@ -73,6 +75,8 @@ class Module:
     names: dict[Scope, set[str]] = field(default_factory=dict)
     methods: dict[Scope, set[str]] = field(default_factory=dict)
     env: dict[str, Value] = field(default_factory=dict)
+    cells: list[Cell] = field(default_factory=list)
+    _lines: list[str] = field(default_factory=list)
 
     def dotted(self, node: ast.AST, scope: Scope | None = None) -> str:
         """Dotted name of a name or attribute chain: `torch.nn.functional.relu` for `F.relu`; empty for anything else.
@@ -108,10 +112,17 @@ class Module:
 
     def line(self, number: int) -> str:
         """A 1-based line, without its end; empty where there is none."""
-        lines = self.text.split("\n")
-        return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
+        if not self._lines:
+            self._lines = self.text.split("\n")
+        return self._lines[number - 1].rstrip("\r") if 0 < number <= len(self._lines) else ""
 
 
+# Contexts and operators hold nothing.
+_EMPTY = frozenset(
+    kind
+    for base in (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
+    for kind in base.__subclasses__()
+)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
@@ -158,8 +169,15 @@ def survey(path: str, text: str, tree: ast.Module, name: str = "", package: bool
                 args = node.args  # type: ignore[union-attr]
                 stack.extend((d, node, outer) for d in (*args.defaults, *args.kw_defaults) if d is not None)
             continue
-        for child in ast.iter_child_nodes(node):
-            stack.append((child, node, scope))
+        # What `ast.iter_child_nodes` gives, without its generators: this is the hot path of reading a file.
+        for name_ in node._fields:
+            below = getattr(node, name_, None)
+            if type(below) is list:
+                for child in below:
+                    if isinstance(child, ast.AST):
+                        stack.append((child, node, scope))
+            elif isinstance(below, ast.AST) and type(below) not in _EMPTY:
+                stack.append((below, node, scope))
     for call, parent, scope in raw:
         name_ = module.dotted(call.func, scope)
         if not name_:

@@ -89,6 +89,9 @@ class Project:
         self._read = read
         self._modules: dict[Path, Module | None] = {}
         self._found: dict[tuple[Path, str], Path | None] = {}
+        self._seen: dict[tuple[str, str], Module | None] = {}
+        self._lacking: dict[str, set[str]] = {}
+        self._kinds: dict[Path, str] = {}
         self._roots: dict[Path, tuple[Path, str]] = {}
         self._entered: set[Path] = set()
         self._ready: set[Path] = set()
@@ -107,34 +110,63 @@ class Project:
 
     def find(self, name: str, importer: Module) -> Module | None:
         """The project's module of a dotted name as the importer sees it; None for a library's."""
+        key = (importer.path, name)
+        if key in self._seen:
+            module = self._seen[key]
+        else:
+            module = self._seen[key] = self._find(name, importer)
+        if module is not None and self._using is not None and module.path != self._using:
+            self.used.setdefault(self._using, set()).add(module.path)
+        return module
+
+    def _find(self, name: str, importer: Module) -> Module | None:
         if not name or name.startswith("."):
             return None
         here = Path(importer.path)
         root, own = self._place(here)
         key = (here.parent, name)
         if key not in self._found:
-            self._found[key] = self._locate(name, here, root, own)
+            self._found[key] = self._locate(name, here.parent, root, self._package(here, own))
         path = self._found[key]
-        if path is None:
-            return None
-        module = self.open(path)
-        if module is not None and self._using is not None and module.path != self._using:
-            self.used.setdefault(self._using, set()).add(module.path)
-        return module
+        return None if path is None or path == here else self.open(path)
 
-    def _locate(self, name: str, here: Path, root: Path, own: str) -> Path | None:
-        package = own.partition(".")[0] if "." in own or here.name == "__init__.py" else ""
-        first = name.partition(".")[0]
+    def _locate(self, name: str, folder: Path, root: Path, package: str) -> Path | None:
         # A script's own folder is on its path; installed packages know only themselves as a project.
-        places = [root] if package else [here.parent]
-        for place in places:
-            if place.name in _FOREIGN and first != package:
+        place = root if package else folder
+        if place.name in _FOREIGN and name.partition(".")[0] != package:
+            return None
+        base = place.joinpath(*name.split("."))
+        return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
+
+    def _package(self, path: Path, own: str) -> str:
+        """The outermost package of a file with the dotted name `own`; empty for a script."""
+        return own.partition(".")[0] if "." in own or path.name == "__init__.py" else ""
+
+    def missing(self, module: Module) -> set[str]:
+        """What a module imports and the project has no file for: paths without suffix at which a new one would be found."""
+        if module.path in self._lacking:
+            return self._lacking[module.path]
+        here = Path(module.path)
+        root, own = self._place(here)
+        package = self._package(here, own)
+        place = root if package else here.parent
+        out = self._lacking[module.path] = set()
+        for dotted in {*module.imports.values(), *module.stars}:
+            parts = dotted.split(".")
+            if not parts[0] or (place.name in _FOREIGN and parts[0] != package):
                 continue
-            base = place.joinpath(*name.split("."))
-            for path in (base.with_suffix(".py"), base / "__init__.py"):
-                if path.is_file() and path != here:
-                    return path
-        return None
+            base = place
+            for part in parts:
+                base = base / part
+                kind = self._kinds.get(base)
+                if kind is None:
+                    kind = "folder" if base.is_dir() else "file" if base.with_suffix(".py").is_file() else "nothing"
+                    self._kinds[base] = kind
+                if kind == "nothing":
+                    out.add(str(base))
+                if kind != "folder":
+                    break
+        return out
 
     def _place(self, path: Path) -> tuple[Path, str]:
         """The folder that imports of a file start from, and its dotted name there."""
@@ -149,6 +181,10 @@ class Project:
         root, package = self._roots[folder]
         stem = "" if path.name == "__init__.py" else path.stem
         return root, ".".join(p for p in (package, stem) if p)
+
+    def at(self, path: str) -> Module | None:
+        """A module that has been read already, by the path that its sites name."""
+        return self._modules.get(Path(path))
 
     def open(self, path: Path) -> Module | None:
         """The module of a file, read and parsed when first asked for; None where that cannot be done."""
@@ -192,6 +228,7 @@ class Project:
                 grown = bool(more)
                 reached |= more
             # What is imported out of the project may be telling too: one level is looked at.
+            using, self._using = self._using, module.path
             for local, dotted in module.imports.items():
                 source = self.find(dotted.rpartition(".")[0], module)
                 if (
@@ -200,6 +237,7 @@ class Project:
                     and dotted.rpartition(".")[2] in self._reach[source.path]
                 ):
                     reached.add(local)
+            self._using = using
             self._reach[module.path] = reached
         return self._reach[module.path]
 
@@ -210,7 +248,11 @@ class Project:
         path = Path(module.path)
         if path not in self._entered:
             self._entered.add(path)
-            Interpreter(self).names_only(module)
+            using, self._using = self._using, module.path
+            try:
+                Interpreter(self).names_only(module)
+            finally:
+                self._using = using
         return module.env
 
     def traces(self, module: Module) -> list[Trace]:
@@ -219,12 +261,8 @@ class Project:
         self._entered.add(Path(module.path))
         interpreter = Interpreter(self)
         out = [interpreter.script(module)]
-        for value in list(module.env.values()):
-            definition = value.definition
-            if definition is None or definition.module is not module or value.kind == INSTANCE:
-                continue
-            if not module.methods.get(definition.node, set()) & TRAINS:
-                continue
+        own = [v.definition for v in module.env.values() if v.definition is not None and v.kind != INSTANCE]
+        for definition in _callers_first(module, [d for d in own if d.module is module]):
             if isinstance(definition.node, ast.ClassDef):
                 out += self._methods(interpreter, definition)
             elif id(definition.node) not in interpreter.seen and definition.parent is None:
@@ -238,14 +276,30 @@ class Project:
         methods = [
             v.definition for v in cls.members.values() if v.definition is not None and v.definition.parent is cls
         ]
-        methods = [d for d in methods if id(d.node) not in interpreter.seen or d.node.name == "__init__"]  # type: ignore[union-attr]
-        methods.sort(key=lambda d: d.node.name != "__init__")  # type: ignore[union-attr]
-        out = []
-        for definition in methods:
-            name = definition.node.name  # type: ignore[union-attr]
-            if id(definition.node) in interpreter.seen and name != "__init__":
-                continue
-            if name != "__init__" and not cls.module.methods.get(definition.node, set()) & TRAINS:
-                continue
-            out.append(interpreter.entry(definition, owner))
+        first = [d for d in methods if _name(d) == "__init__"]
+        out = [interpreter.entry(definition, owner) for definition in first]
+        for definition in _callers_first(cls.module, [d for d in methods if d not in first]):
+            if id(definition.node) not in interpreter.seen:
+                out.append(interpreter.entry(definition, owner))
         return out
+
+
+def _callers_first(module: Module, definitions: list[Definition]) -> list[Definition]:
+    """Those that call something of `TRAINS`, themselves or by way of each other; who calls others comes before them.
+
+    A function that is gone into from its caller, with what it is given there, tells more than one of its own.
+    """
+    calls = {id(d): module.methods.get(d.node, set()) for d in definitions}
+    training = [d for d in definitions if calls[id(d)] & TRAINS]
+    while True:
+        names = {_name(d) for d in training}
+        more = [d for d in definitions if d not in training and calls[id(d)] & names]
+        if not more:
+            break
+        training += more
+    called = {id(d): any(_name(d) in calls[id(o)] for o in training if o is not d) for d in training}
+    return sorted((d for d in definitions if d in training), key=lambda d: called[id(d)])
+
+
+def _name(definition: Definition) -> str:
+    return getattr(definition.node, "name", "")

@@ -22,12 +22,17 @@ class Block:
 
     def events(self) -> Iterator[Event]:
         """Every event in it, in order, whatever it is nested in."""
-        for item in self.items:
-            if isinstance(item, Event):
-                yield item
+        # A stack of iterators: generators inside generators would hand each event through every level.
+        stack = [iter(self.items)]
+        while stack:
+            for item in stack[-1]:
+                if type(item) is Event:
+                    yield item
+                else:
+                    stack += [iter(block.items) for block in reversed(item.blocks)]  # type: ignore[union-attr]
+                    break
             else:
-                for block in item.blocks:
-                    yield from block.events()
+                stack.pop()
 
     def nodes(self) -> Iterator[Node]:
         """Every loop, branch, region and inlined function in it, outer before inner."""

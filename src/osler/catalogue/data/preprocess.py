@@ -51,8 +51,11 @@ RULES: tuple[Rule, ...] = (
             "all rows after the evaluation, a stream in which each batch is taken in just before it is predicted, tables "
             "standardised group by group. Not seen from the script: joblib's worker processes; there the folds are judged "
             "as they are handed out."
+            " `osler lint` reads the same from the source: a step or a statistic of all rows before "
+            "`train_test_split`, a splitter, two slices or `cross_val_score`. It is definite where the test part is "
+            "judged later, possible where it is not; statistics by hand are probable."
         ),
-        routes=("run",),
+        routes=("run", "lint"),
         links=(
             "https://scikit-learn.org/stable/common_pitfalls.html#data-leakage",
             "https://doi.org/10.1016/j.patter.2023.100804",
@@ -118,9 +121,12 @@ RULES: tuple[Rule, ...] = (
         limits=(
             "Seen where a splitter of scikit-learn gives the folds and the model has scikit-learn's interface. "
             "Reported is only a fold all of whose rows the model learned in an earlier fold and none in this one. A "
-            "warm start of a convex linear model only shortens the search and is not counted. " + _SEEN
+            "warm start of a convex linear model only shortens the search and is not counted. "
+            + _SEEN
+            + " `osler lint` also sees torch and Keras models made before the loop, unless the loop puts weights back "
+            "or initialises anew (`load_state_dict`, `reset_parameters`, `apply`)."
         ),
-        routes=("run",),
+        routes=("run", "lint"),
         links=("https://scikit-learn.org/stable/modules/cross_validation.html",),
     ),
 )

@@ -11,6 +11,7 @@ from osler.core.rule import Rule
 
 _PART = "data"
 _ROUTES = ("check",)
+_READ = (*_ROUTES, "lint")
 _PITFALLS = "https://scikit-learn.org/stable/common_pitfalls.html#data-leakage"
 _CROSS_VALIDATION = "https://scikit-learn.org/stable/modules/cross_validation.html"
 _KAPOOR = "https://doi.org/10.1016/j.patter.2023.100804"
@@ -72,8 +73,10 @@ RULES: tuple[Rule, ...] = (
             "Needs the column of the time (`--time`). With groups, each group is held against itself: other groups may be in "
             "training at that time. Whether rows that are independent of each other and merely carry a date may be shuffled is "
             "not something the data say; ignore the rule there."
+            " `osler lint` sees the split itself: rows that were given lags or moving windows (`shift`, `rolling`) and are then "
+            "shuffled by `train_test_split` or a splitter; windows within groups are passed over. It is never more than probable."
         ),
-        routes=_ROUTES,
+        routes=_READ,
         links=(
             _CROSS_VALIDATION + "#cross-validation-of-time-series-data",
             "https://otexts.com/fpp3/tscv.html",
@@ -108,8 +111,10 @@ RULES: tuple[Rule, ...] = (
             "columns of few values must be equal in them. With two or three columns of numbers and many rows everything lies "
             "close, and nothing is reported. Texts shorter than a sentence and texts that follow a template are left out, and "
             "so are blank images. Mirrored, rotated and strongly cropped images are not found."
+            " `osler lint` sees what copies rows before a split or a cross-validation: oversampling with imbalanced-learn, "
+            "`resample` and `sample(replace=True)`."
         ),
-        routes=_ROUTES,
+        routes=_READ,
         links=("https://arxiv.org/abs/1902.00423", "https://arxiv.org/abs/2107.06499", _KAPOOR),
     ),
     Rule(
@@ -189,9 +194,12 @@ RULES: tuple[Rule, ...] = (
             "Nine evaluation rows in ten must be training rows, and not by nature (see split-duplicate-rows). Two files with the "
             "same rows in another order, under other numbers or with other columns beside them are recognised; the same data "
             "after a transformation are not."
+            " `osler lint` sees a loader named for validation over the training set, one set given twice to a trainer, a model "
+            "fitted on all rows and judged on a part of them; an estimator that is scored only on the rows of its fit is "
+            "information. Loaders with samplers of their own are passed over."
         ),
         causes=("split-duplicate-rows",),
-        routes=_ROUTES,
+        routes=_READ,
         links=(_PITFALLS, _KAPOOR),
     ),
 )

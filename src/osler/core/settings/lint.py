@@ -60,7 +60,10 @@ class Lint:
         bounds=POSITIVE,
     )
     seconds: float = threshold(
-        20.0, "time after which a file is given up", "a judgement: the slowest real files take a tenth", bounds=POSITIVE
+        20.0,
+        "processor time after which a file is given up",
+        "a judgement: the slowest real files take a tenth",
+        bounds=POSITIVE,
     )
     cache: bool = threshold(True, "keep what was found in files that have not changed", "as in ruff")
     baseline: str = threshold("", "file of findings that are known already; empty: none", "this project")

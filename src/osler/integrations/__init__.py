@@ -1,0 +1,1 @@
+"""Other programs that osler works with: editors, trainers, test runners."""

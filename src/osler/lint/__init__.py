@@ -1,0 +1,1 @@
+"""Faults seen in the source: facts out of `osler.syntax`, one module a rule, files and notebooks, fixes."""

@@ -1,0 +1,107 @@
+"""A loss summed or collected over a loop with its graph."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from osler.core.finding import Confidence
+from osler.lint.facts import Facts
+from osler.lint.hit import Edit, Fix, Hit
+from osler.lint.losses import given_to_backward, terms
+from osler.lint.order import BACKWARDS, root, without_gradient
+from osler.syntax.trace import Event, Loop
+from osler.syntax.values import JOIN, RESULT, SEQUENCE, Value, alternatives, same, slice_back
+
+RULE = "graph-retained"
+CALLS = frozenset({"backward", "manual_backward"})
+
+_TENSOR = ("()", "torch.nn.functional.", "+", "-", "*", "/")
+
+
+def check(facts: Facts) -> Iterator[Hit]:
+    """Each `total += loss` and `losses.append(loss)` of a tensor that backward is called on in the same loop."""
+    for event in facts.events("+=", ".append"):
+        if not event.arguments or event.receiver is None or (event.name == "+=" and without_gradient(event)):
+            continue
+        loop = next((n for n in event.loops() if any(e.name in BACKWARDS for e in n.events())), None)
+        if loop is None or not _kept_over(event, loop):
+            continue
+        backward = _of_the_same(event, loop)
+        if backward is None or _goes_to_backward(event):
+            continue
+        how = "added up" if event.name == "+=" else "collected"
+        yield Hit(
+            event.site,
+            f"The loss that backward is called on (line {backward.site.line}) is {how} as a tensor, so every pass keeps "
+            "its graph alive.",
+            "Add loss.detach() (stays on the device) or loss.item() (a number) instead.",
+            Confidence.DEFINITE if event.name == "+=" or event.receiver.kind == SEQUENCE else Confidence.PROBABLE,
+            evidence={"backward": backward.site.line},
+            fix=_fix(event, backward),
+        )
+
+
+def _kept_over(event: Event, loop: Loop) -> bool:
+    """What it is put into lives longer than a pass of the loop."""
+    receiver = event.receiver
+    assert receiver is not None
+    if event.name == ".append":
+        return all(
+            v.order < loop.order and (v.kind == SEQUENCE or v.name == "builtins.list") for v in alternatives(receiver)
+        )
+    node = event.node
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        joins = [
+            v for v in slice_back(receiver, lambda v: v.kind == JOIN or v.name == "+=", limit=30) if v.kind == JOIN
+        ]
+        return any(v.name == node.target.id and v.site == loop.site for v in joins)
+    set_anew = any(
+        e.name == f".{node.target.attr}=" and e.order < event.order
+        for e in loop.events()
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute)
+    )
+    return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute) and not set_anew
+
+
+def _of_the_same(event: Event, loop: Loop) -> Event | None:
+    """The backward of the loop that is called on what is put in, or on a sum that it is part of."""
+    put = terms(event.arguments[:1])
+    tensors = [v for v in put if _tensor(v)]
+    for backward in loop.events():
+        if backward.name in BACKWARDS:
+            starts = given_to_backward(backward)
+            if same(put, starts) or same(tensors, [v for v in terms(starts) if _tensor(v)]):
+                return backward
+    return None
+
+
+def _tensor(value: Value) -> bool:
+    return value.kind == RESULT and value.name.startswith(_TENSOR)
+
+
+def _goes_to_backward(event: Event) -> bool:
+    """The sum or the list itself is what some backward is called on."""
+    receiver = event.receiver
+    assert receiver is not None
+    whole = [event.result] if event.name == "+=" else alternatives(receiver)
+    for other in root(event.block).events():
+        if other.name in BACKWARDS or other.name == "torch.autograd.grad":
+            for start in (other.receiver, *other.arguments):
+                if start is not None and same(slice_back(start, limit=1500), whole):
+                    return True
+    return False
+
+
+def _fix(event: Event, backward: Event) -> Fix | None:
+    """`.detach()` behind a plain name that is the very tensor of the backward."""
+    node = event.node
+    value = node.value if isinstance(node, ast.AugAssign) else node.args[0] if isinstance(node, ast.Call) else None
+    if not isinstance(value, (ast.Name, ast.Attribute)) or value.end_lineno is None or value.end_col_offset is None:
+        return None
+    if event.arguments[0].kind != RESULT or not same([event.arguments[0]], given_to_backward(backward)):
+        return None
+    line, column = value.end_lineno, value.end_col_offset
+    # What calls an entry is not seen: it may want the graph of what it is given back.
+    safe = all(f.call is not None for f in event.functions())
+    return Fix((Edit(line, column, line, column, ".detach()"),), safe, "take the loss out of its graph")

@@ -1,0 +1,93 @@
+"""A state dict loaded with strict=False, and nobody asks what did not fit."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from osler.core.finding import Confidence
+from osler.lint.facts import Facts
+from osler.lint.hit import Hit
+from osler.lint.reading import is_false, own_nodes, words
+from osler.syntax.module import Call, Scope
+from osler.syntax.values import Site
+
+RULE = "state-partial-load"
+CALLS = frozenset({"load_state_dict"})
+
+# Someone looks at the keys in another way, or the state is a part by design.
+_LOOKS = ("missing", "unexpected", "mismatch", "incompatible")
+_PARTS = (
+    "lora",
+    "adapter",
+    "delta",
+    "ema",
+    "backbone",
+    "encoder",
+    "pretrain",
+    "peft",
+    "trainable",
+    "prefix",
+    "partial",
+    "average",
+)
+
+
+def check(facts: Facts) -> Iterator[Hit]:
+    """Each `load_state_dict(…, strict=False)` whose result is dropped."""
+    for call in facts.module.called("?.load_state_dict"):
+        given = call.argument(1, "strict")
+        if not is_false(given) or not _dropped(call):
+            continue
+        func = call.node.func
+        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call) and _is_super(func.value):
+            continue
+        said = words(_own_statements(call.scope))
+        if any(look in word for word in said for look in _LOOKS):
+            continue
+        if _in_loop(call):
+            continue  # shard by shard
+        meant = any(p in word for word in words([call.node]) for p in _PARTS) or _explained(facts, call)
+        yield Hit(
+            Site(facts.module.path, call.node.lineno, call.node.col_offset),
+            "strict=False loads the keys that fit and passes over the rest, and the result that names them is dropped: "
+            "whatever did not fit keeps its initial values.",
+            "Leave strict=False out; or keep the result and check it: "
+            "`missing, unexpected = model.load_state_dict(state, strict=False)`.",
+            Confidence.POSSIBLE if meant else Confidence.PROBABLE,
+        )
+
+
+def _in_loop(call: Call) -> bool:
+    loops = (n for n in own_nodes(call.scope) if isinstance(n, (ast.For, ast.While)))
+    return any(node is call.node for loop in loops for node in ast.walk(loop))
+
+
+def _explained(facts: Facts, call: Call) -> bool:
+    """A comment right above, or beside, says why it is not strict."""
+    lines = (facts.module.line(n) for n in range(call.node.lineno - 3, call.node.lineno + 1))
+    return any(
+        "strict" in comment for line in lines if (comment := line.partition("#")[2]) and "expect:" not in comment
+    )
+
+
+def _is_super(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id == "super"
+
+
+def _dropped(call: Call) -> bool:
+    """Its result is a statement of its own, or goes to a name that is never read."""
+    if isinstance(call.parent, ast.Expr):
+        return True
+    if not isinstance(call.parent, ast.Assign) or len(call.parent.targets) != 1:
+        return False
+    target = call.parent.targets[0]
+    if not isinstance(target, ast.Name) or target.id == "_" or isinstance(call.scope, ast.Module):
+        return False
+    return not any(
+        isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load) for n in ast.walk(call.scope)
+    )
+
+
+def _own_statements(scope: Scope) -> list[ast.AST]:
+    return [n for n in own_nodes(scope) if isinstance(n, (ast.Name, ast.Attribute, ast.Constant))]
