@@ -77,5 +77,5 @@ if ! "$python" -c 'import sys, pip; sys.exit([*map(int, pip.__version__.split(".
 fi
 echo "bootstrap: installing into $venv (a few minutes the first time)"
 "$python" -m pip install -qq --disable-pip-version-check --constraint constraints.txt \
-  --editable '.[torch,data,delta,images,onnx,spark]' --group dev --group casebook
+  --editable '.[torch,data,delta,images,onnx,spark,lsp]' --group dev --group casebook
 printf '%s\n%s\n' "$(wanted "$python")" "$PWD" >"$stamp"
