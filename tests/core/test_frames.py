@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import osler
-from osler.training import frames
+from osler.core import frames
 
 PACKAGE = Path(osler.__file__).parent
 LIBRARY = Path(sysconfig.get_paths()["purelib"])
@@ -93,7 +93,7 @@ def test_a_script_on_the_command_line(tmp_path: Path) -> None:
     package = tmp_path / "site-packages" / "helper"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(
-        "import sys\nfrom osler.training import frames\ndef where():\n    return frames.line_of(frames.user_frame(sys._getframe()))\n"
+        "import sys\nfrom osler.core import frames\ndef where():\n    return frames.line_of(frames.user_frame(sys._getframe()))\n"
     )
     script = tmp_path / "script.py"
     script.write_text(
