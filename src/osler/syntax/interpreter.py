@@ -77,7 +77,6 @@ class Interpreter(Expressions):
 
     Attributes:
         seen: ids of the nodes of functions that some trace has gone through.
-        shallow: functions inside functions, of those in which no rule is interested.
     """
 
     def __init__(self, project: Project) -> None:
@@ -90,7 +89,6 @@ class Interpreter(Expressions):
         self.repeats: dict[int, int] = {}
         self.seen: set[int] = set()
         self.complete = True
-        self.shallow = SHALLOW
 
     # --- traces -------------------------------------------------------------------------------------------------------
 
@@ -443,7 +441,7 @@ class Interpreter(Expressions):
         if len(self.stack) >= DEPTH or node in self.stack or times >= REPEATS:
             self.complete = self.complete and node in self.stack
             return None
-        if not self.project.telling(definition) and len(self.stack) >= self.shallow:
+        if not self.project.telling(definition) and len(self.stack) >= SHALLOW:
             return None
         self.repeats[id(node)] = times + 1
         return self._inline(definition, owner, arguments, keywords, event)

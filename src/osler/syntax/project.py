@@ -260,8 +260,6 @@ class Project:
         self._using = module.path
         self._entered.add(Path(module.path))
         interpreter = Interpreter(self)
-        if sum(bool(module.methods.get(scope, _NONE) & TRAINS) for scope in module.scopes) > MANY:
-            interpreter.shallow = 1
         out = [interpreter.script(module)]
         own = [v.definition for v in module.env.values() if v.definition is not None and v.kind != INSTANCE]
         for definition in _callers_first(module, [d for d in own if d.module is module]):
