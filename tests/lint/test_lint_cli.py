@@ -298,6 +298,19 @@ def test_watch_tells_only_what_changes(here: Path) -> None:
     assert "no findings (1 file); watching" in process.stdout.readline()
     Path("a.py").write_text("def f(:\n")
     assert "a.py:1: does not parse" in process.stdout.readline()
+    faulty = (
+        "import torch\nnet = torch.nn.Linear(2, 2)\nopt = torch.optim.SGD(net.parameters(), 0.1)\n"
+        "for x in range(9):\n    net(torch.ones(2)).sum().backward()\n    opt.step()\n"
+    )
+    Path("a.py").write_text(faulty)
+    told = ""
+    while "watching" not in told:
+        told = process.stdout.readline()
+    Path("a.py").write_text("# moved\n" + faulty)  # nothing new
+    time.sleep(1.5)
+    Path("a.py").write_text("x = 1\n")
+    assert process.stdout.readline().startswith("gone: a.py:")
+    assert "no findings (1 file); watching" in process.stdout.readline()
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=20)
     assert out == "osler: interrupted\n"

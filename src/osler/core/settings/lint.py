@@ -62,7 +62,7 @@ class Lint:
     seconds: float = threshold(
         20.0,
         "processor time after which a file is given up",
-        "a judgement: the slowest real files take a tenth",
+        "a judgement: long enough for any file that people write",
         bounds=POSITIVE,
     )
     cache: bool = threshold(True, "keep what was found in files that have not changed", "as in ruff")
