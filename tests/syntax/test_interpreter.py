@@ -313,3 +313,21 @@ def test_events_know_what_they_stand_in(tmp_path: Path) -> None:
     above = list(one(trace, ".step").above())
     assert [type(n).__name__ for n in above] == ["Loop", "Branch", "Region"]
     assert isinstance(above[1], Branch) and isinstance(above[2], Region) and not isinstance(above[0], Inlined)
+
+
+def test_what_is_followed_does_not_depend_on_what_was_read_before(tmp_path: Path) -> None:
+    (tmp_path / "deep.py").write_text("def work(o):\n    o.step()\nif __name__ == '__main__':\n    work(opt)\n")
+    (tmp_path / "main.py").write_text(
+        "from deep import work\ndef a(o): b(o)\ndef b(o): c(o)\ndef c(o): d(o)\ndef d(o): work(o)\na(opt)\n"
+    )
+    seen = []
+    for first in ("main.py", "deep.py"):
+        project = Project(lambda path: path.read_text())
+        one_read = project.open(tmp_path / first)
+        assert one_read is not None
+        project.traces(one_read)
+        module = project.open(tmp_path / "main.py")
+        assert module is not None
+        seen.append([e.name for e in project.traces(module)[0].events()])
+    assert seen[0] == seen[1]
+    assert ".step" in seen[0]

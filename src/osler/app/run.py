@@ -393,11 +393,11 @@ def _note_end(
 
 def _join(run_dir: Path, goal: Target, settings: Settings) -> None:
     """Add to the run what its source says about what was found; only where something was."""
-    from osler.records.assemble import assemble
     from osler.records.journal import Journal
+    from osler.records.read import read_run
 
     try:
-        found = assemble(run_dir).findings
+        found = [finding for process in read_run(run_dir) for finding in process.findings.values()]
         if not found:
             return
         from osler.app.join import files, join, seen_in_source

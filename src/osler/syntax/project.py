@@ -98,6 +98,7 @@ class Project:
         self._using: str | None = None
         self._telling: dict[tuple[str, int], bool] = {}
         self._reach: dict[str, set[str]] = {}
+        self._reach_alone: dict[str, set[str]] = {}
         self.used: dict[str, set[str]] = {}
 
     # --- files --------------------------------------------------------------------------------------------------------
@@ -216,7 +217,24 @@ class Project:
 
     def _reaching(self, module: Module) -> set[str]:
         """Names of the module's functions and classes from which a telling call can be reached."""
-        if module.path not in self._reach:
+        known = self._reach.get(module.path)
+        if known is None:
+            known = self._reach[module.path] = set(self._reaching_alone(module))
+            # What is imported out of the project may be telling too: one level is looked at, whatever was read before.
+            using, self._using = self._using, module.path
+            called = module.methods.get(module.tree, set())
+            for local, dotted in module.imports.items():
+                base, _, last = dotted.rpartition(".")
+                source = self.find(base, module) if local in called else None
+                if source is not None and last in self._reaching_alone(source):
+                    known.add(local)
+            self._using = using
+        return known
+
+    def _reaching_alone(self, module: Module) -> set[str]:
+        """The same without what is imported."""
+        reached = self._reach_alone.get(module.path)
+        if reached is None:
             named = {
                 s.name: s for s in module.scopes if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
             }
@@ -227,19 +245,8 @@ class Project:
                 more = {name for name, inside in calls.items() if name not in reached and inside & reached}
                 grown = bool(more)
                 reached |= more
-            # What is imported out of the project may be telling too: one level is looked at.
-            using, self._using = self._using, module.path
-            for local, dotted in module.imports.items():
-                source = self.find(dotted.rpartition(".")[0], module)
-                if (
-                    source is not None
-                    and source.path in self._reach
-                    and dotted.rpartition(".")[2] in self._reach[source.path]
-                ):
-                    reached.add(local)
-            self._using = using
-            self._reach[module.path] = reached
-        return self._reach[module.path]
+            self._reach_alone[module.path] = reached
+        return reached
 
     # --- interpretation -----------------------------------------------------------------------------------------------
 
