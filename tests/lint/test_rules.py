@@ -10,8 +10,11 @@ import pytest
 from osler.catalogue import RULES
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
+from osler.lint.fix import mend
+from osler.lint.linter import Plan
 from osler.lint.look import look
 from osler.lint.registry import CHECKS
+from osler.lint.result import Noted
 from osler.syntax.project import Project
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -63,3 +66,23 @@ def test_every_check_has_a_rule_and_every_lint_rule_a_check() -> None:
 def test_no_fixture_is_left_over() -> None:
     kinds = {f"{name.replace('-', '_')}_{kind}.py" for name in NAMES for kind in ("bad", "ok", "fix")}
     assert {p.name for p in FIXTURES.glob("*.py")} <= kinds
+
+
+@pytest.mark.parametrize("rule", [name for name in NAMES if fixture_file(name, "fix").exists()])
+def test_fix(rule: str) -> None:
+    """The safe fixes make the one fixture of the other; a second time they change nothing."""
+
+    def own(noted: list[Noted], results: object) -> list[Noted]:
+        return [n for n in noted if n.fix is not None and n.fix.safe and n.finding.confidence > Confidence.POSSIBLE]
+
+    path = str(fixture_file(rule, "bad"))
+    checks = [c for c in CHECKS if rule == c.RULE]
+    mended = mend(path, [path], own, Plan(), checks)
+    assert mended.refused == []
+    assert mended.new.decode() == fixture_file(rule, "fix").read_text()
+    assert mend(path, [path], own, Plan(), checks, mended.new).new == mended.new
+
+
+def test_every_check_that_can_mend_has_a_fixture_of_it() -> None:
+    mending = {c.RULE for c in CHECKS if "Fix(" in Path(str(c.__file__)).read_text()}  # type: ignore[attr-defined]
+    assert mending == {name for name in NAMES if fixture_file(name, "fix").exists()}
