@@ -9,6 +9,7 @@ from pathlib import Path
 
 from osler.app.join import files, join, seen_in_source
 from osler.core.finding import Confidence, Finding, Severity, Where
+from osler.core.settings.lint import Lint
 
 EXPLODES = """\
 import torch
@@ -68,3 +69,27 @@ def test_files_that_are_no_python_or_gone_are_left_out(tmp_path: Path) -> None:
     assert files("torchrun", named, tmp_path) == [str(tmp_path / "train.py")]
     (tmp_path / "train.py").write_text("def broken(:\n")
     assert seen_in_source([str(tmp_path / "train.py")]) == []
+
+
+def test_the_settings_count(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import torch\n"
+        "net = torch.nn.Linear(2, 2)\n"
+        "opt = torch.optim.SGD(net.parameters(), 0.1)\n"
+        "sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, patience=20)\n"
+        "loader = torch.utils.data.DataLoader([torch.ones(2)] * 9)\n"
+        "for epoch in range(3):\n"
+        "    for x in loader:\n"
+        "        opt.zero_grad()\n"
+        "        loss = net(x).sum()\n"
+        "        loss.backward()\n"
+        "        opt.step()\n"
+        "        sched.step(loss)\n"
+    )
+
+    def rules(settings: Lint) -> set[str]:
+        return {f.rule for f in seen_in_source([str(script)], settings=settings)}
+
+    assert "scheduler-per-batch" in rules(Lint())
+    assert "scheduler-per-batch" not in rules(Lint(scheduler_patience=20))

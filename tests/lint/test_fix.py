@@ -15,7 +15,7 @@ from osler.lint.edits import CannotEdit, apart, edited
 from osler.lint.facts import Facts
 from osler.lint.fix import Mended, diff, mend, write
 from osler.lint.hit import Edit, Fix, Hit
-from osler.lint.linter import Plan
+from osler.lint.plan import Plan
 from osler.syntax.values import Site
 
 

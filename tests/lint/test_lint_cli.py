@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -100,6 +99,39 @@ def test_written_reports(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
         run(capsys, json="nowhere/x.json")
 
 
+def test_written_reports_of_a_notebook(here: Path, checks: object, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# thing.load\n", "text"]},
+        {"cell_type": "code", "source": ["import thing\n", "\n", "thing.load(a)"]},
+        {"cell_type": "code", "source": "x = 1\nthing.load(b)"},
+    ]
+    text = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    Path("n.ipynb").write_text(text)
+    code, out, _ = run(capsys, sarif="s.json", junit="j.xml", html="p.html", output_format="concise")
+    places = ["n.ipynb:cell 2:3", "n.ipynb:cell 3:2"]
+    assert code == 1 and [line.partition(" warning")[0] for line in out.splitlines()[:2]] == [p + ":1" for p in places]
+
+    results = json.loads(Path("s.json").read_text())["runs"][0]["results"]
+    for result, cell, line, source in zip(results, (2, 3), (3, 2), ("thing.load(a)", "thing.load(b)"), strict=True):
+        (location,) = result["locations"]
+        assert location["logicalLocations"] == [
+            {"name": f"cell {cell}", "fullyQualifiedName": f"n.ipynb:cell {cell}", "kind": "cell"}
+        ]
+        assert result["message"]["text"] == f"cell {cell}, line {line}: It is loaded without safe.\nGive safe=True."
+        region = location["physicalLocation"]["region"]
+        assert source in text.split("\n")[region["startLine"] - 1]  # the line of the JSON, which is what is in the file
+    assert len({r["partialFingerprints"]["oslerFinding/v1"] for r in results}) == 2
+
+    tests = [t for t in ElementTree.parse("j.xml").iter("testcase") if t.find("failure") is not None]
+    assert [(t.get("name"), t.get("file"), t.get("line")) for t in tests] == [
+        (f"test-load ({place})", "n.ipynb", None) for place in places
+    ]
+    page = Path("p.html").read_text()
+    for place in places:
+        assert f"<code>{place}</code>" in page
+    assert '<span class="t">thing.load(a)</span>' in page and "&#34;thing.load" not in page
+
+
 def test_exit_codes(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, fail_on="error")[0] == 0
     assert run(capsys, fail_on="info")[0] == 1
@@ -131,11 +163,10 @@ def test_settings_are_validated_once(
 ) -> None:
     Path("osler.toml").write_text('fail_on = "error"\n')
     run(capsys)
-    monkeypatch.setattr("osler.app.lint.load", None)
-    assert run(capsys)[0] == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("osler.app.lint.setup.load", None)
+        assert run(capsys)[0] == 0
     Path("osler.toml").write_text('fail_on = "never"\n')
-    monkeypatch.undo()
-    os.chdir(bad.parent)
     with pytest.raises(UserError, match="fail_on"):
         run(capsys)
 
@@ -271,6 +302,22 @@ def test_the_warm_way_imports_nothing_heavy(here: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
 
 
+def test_the_command_line_itself_is_light(here: Path) -> None:
+    Path("a.py").write_text("x = 1\n")
+    code = (
+        "import sys\n"
+        "from osler.cli import main\n"
+        "sys.argv = ['osler', 'lint', '--fail-on', 'error', '--ignore', 'unsafe-load', 'a.py']\n"
+        "try:\n    main()\n"
+        "except SystemExit as end:\n    print(end.code, [m for m in ('pydantic', 'rich.progress') if m in sys.modules])"
+    )
+    osler("--fail-on", "error", "--ignore", "unsafe-load", "a.py")  # what is configured is validated once
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == "0 []", done.stdout + done.stderr
+    wrong = osler("--jobs", "many", "a.py")
+    assert wrong.returncode == 2 and wrong.stderr.startswith("osler: Invalid value for '--jobs'")
+
+
 def test_an_interrupt_is_one_line(here: Path) -> None:
     for n in range(60):
         Path(f"f{n}.py").write_text("x = 1\n" * 20_000)
@@ -329,3 +376,46 @@ def test_help_names_everything(here: Path) -> None:
         "--server",
     ):
         assert word in done.stdout
+
+
+SCHEDULED = """import torch
+
+net = torch.nn.Linear(2, 2)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+sched = torch.optim.lr_scheduler.{made}
+loader = torch.utils.data.DataLoader([torch.ones(2)] * 9)
+for epoch in range(3):
+    for x in loader:
+        opt.zero_grad()
+        loss = net(x).sum()
+        loss.backward()
+        opt.step()
+        sched.step({given})
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "given", "setting"),
+    [
+        ("ReduceLROnPlateau(opt, patience=20)", "loss", "scheduler_patience=20"),
+        ("StepLR(opt, 100, 0.4)", "", "scheduler_left=1e-4"),
+        ("StepLR(opt, 100, 0.4)", "", "scheduler_calls=300"),
+    ],
+)
+def test_a_rule_s_thresholds_are_settings(
+    here: Path, capsys: pytest.CaptureFixture[str], made: str, given: str, setting: str
+) -> None:
+    Path("a.py").write_text(SCHEDULED.format(made=made, given=given))
+    wishes = {"output_format": "concise", "select": ["scheduler-per-batch"], "quiet": True}
+    for _ in range(2):  # the second time from what is kept
+        assert "scheduler-per-batch" in run(capsys, **wishes)[1]
+        assert run(capsys, overrides=[f"lint.{setting}"], **wishes)[1] == ""
+
+
+def test_several_processes_know_the_thresholds(here: Path) -> None:
+    for n in range(40):
+        text = SCHEDULED.format(made="ReduceLROnPlateau(opt, patience=20)", given="loss")
+        Path(f"f{n:02}.py").write_text(text)
+    words = ("--jobs", "2", "--select", "scheduler-per-batch")
+    assert "40 warnings" in osler(*words).stdout
+    assert "no findings" in osler(*words, "--set", "lint.scheduler_patience=20").stdout

@@ -19,6 +19,7 @@ CODE = """import torch
 ä = "😀"; state = torch.load("a.pt", weights_only=False)
 """
 MENDED = CODE.replace("False", "True")
+CAPABLE = {"notebookDocument": {"synchronization": {"executionSummarySupport": False}}}
 
 
 class Editor:
@@ -29,7 +30,7 @@ class Editor:
             [OSLER, "lint", "--server", "--all", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         self.number = 0
-        self.ask("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+        self.can = self.ask("initialize", {"processId": None, "rootUri": None, "capabilities": CAPABLE})["capabilities"]
         self.tell("initialized", {})
 
     def _send(self, message: dict[str, object]) -> None:
@@ -58,11 +59,19 @@ class Editor:
             if message.get("id") == self.number:
                 return message["result"]
 
-    def diagnostics(self) -> list[dict[str, Any]]:
+    def told(self, method: str) -> dict[str, Any]:
         while True:
             message = self.read()
-            if message.get("method") == "textDocument/publishDiagnostics":
-                return message["params"]["diagnostics"]  # type: ignore[no-any-return]
+            if message.get("method") == method:
+                return message["params"]  # type: ignore[no-any-return]
+
+    def diagnostics(self) -> list[dict[str, Any]]:
+        return self.told("textDocument/publishDiagnostics")["diagnostics"]  # type: ignore[no-any-return]
+
+    def rules(self, documents: int) -> dict[str, set[str]]:
+        """The rules found in so many documents, by the end of their URIs."""
+        told = [self.told("textDocument/publishDiagnostics") for _ in range(documents)]
+        return {t["uri"].rpartition("#")[2]: {d["code"] for d in t["diagnostics"]} for t in told}
 
 
 @pytest.fixture
@@ -113,6 +122,74 @@ def test_an_editor_s_afternoon(editor: Editor, here: Path) -> None:
     assert {d["range"]["start"]["line"] for d in editor.diagnostics() if d["code"] == "unsafe-load"} == {3}
     editor.tell("textDocument/didClose", {"textDocument": {"uri": uri}})
     assert editor.diagnostics() == []
+
+
+def test_a_notebook(editor: Editor, here: Path) -> None:
+    (selector,) = editor.can["notebookDocumentSync"]["notebookSelector"]
+    assert selector == {"notebook": "jupyter-notebook"}
+    uri = (here / "n.ipynb").as_uri()
+    cells = {
+        "title": ("markdown", "# torch.load"),
+        "first": ("python", "%matplotlib inline\nimport torch"),
+        "shell": ("shellscript", "ls | head"),
+        "last": ("python", "x = 1\nä = '😀'; state = torch.load('a.pt', weights_only=False)"),
+    }
+
+    def cell(name: str) -> str:
+        return uri.replace("file:", "vscode-notebook-cell:") + "#" + name
+
+    document = {
+        "uri": uri,
+        "notebookType": "jupyter-notebook",
+        "version": 1,
+        "cells": [{"kind": 1 if lang == "markdown" else 2, "document": cell(n)} for n, (lang, _) in cells.items()],
+    }
+    texts = [{"uri": cell(n), "languageId": lang, "version": 1, "text": text} for n, (lang, text) in cells.items()]
+    editor.tell("notebookDocument/didOpen", {"notebookDocument": document, "cellTextDocuments": texts})
+    first, last = (editor.told("textDocument/publishDiagnostics") for _ in range(2))
+    assert (first["uri"], first["diagnostics"]) == (cell("first"), []) and last["uri"] == cell("last")
+    (one,) = [d for d in last["diagnostics"] if d["code"] == "unsafe-load"]
+    assert one["range"]["start"] == {"line": 1, "character": len("ä = '..'; state = ")}
+
+    span = {"range": one["range"], "textDocument": {"uri": cell("last")}, "context": {"diagnostics": [one]}}
+    actions = editor.ask("textDocument/codeAction", span)
+    (changes,) = [a["edit"]["changes"] for a in actions if a["diagnostics"][0]["code"] == "unsafe-load"]
+    ((edited, (edit,)),) = changes.items()
+    assert edited == cell("last") and edit["range"]["start"]["line"] == 1
+    at = {"textDocument": {"uri": cell("last")}, "position": one["range"]["start"]}
+    assert "Why it hurts" in editor.ask("textDocument/hover", at)["contents"]["value"]
+
+    def change(version: int, cells: dict[str, object]) -> None:
+        params = {"notebookDocument": {"uri": uri, "version": version}, "change": {"cells": cells}}
+        editor.tell("notebookDocument/didChange", params)
+
+    def typed(name: str, version: int, text: str) -> dict[str, object]:
+        return {"textContent": [{"document": {"uri": cell(name), "version": version}, "changes": [{"text": text}]}]}
+
+    change(2, typed("last", 2, "def f(:"))  # half a line typed: what was found there stays, the other is looked at
+    assert editor.rules(1) == {"first": set()}
+    change(3, typed("last", 3, "x = 1"))
+    assert editor.rules(2) == {"first": set(), "last": set()}
+    change(4, {"structure": {"array": {"start": 3, "deleteCount": 1}, "didClose": [{"uri": cell("last")}]}})
+    assert editor.rules(2) == {"first": set(), "last": set()}
+    closed = {"notebookDocument": {"uri": uri}, "cellTextDocuments": [{"uri": cell("first")}]}
+    editor.tell("notebookDocument/didClose", closed)
+    assert editor.rules(1) == {"first": set()}
+
+
+def test_a_file_beyond_the_cap_is_said_and_hangs_nothing(here: Path) -> None:
+    editor = Editor("--set", "lint.seconds=0.1")
+    uri = (here / "a.py").as_uri()
+    document = {"uri": uri, "languageId": "python", "version": 1, "text": "x = [1, 2, 3]\n" * 20_000}
+    editor.tell("textDocument/didOpen", {"textDocument": document})
+    message = editor.told("window/logMessage")["message"]
+    assert message == "a.py: took longer than 0.1 s of work and was given up"
+    params = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": MENDED}]}
+    editor.tell("textDocument/didChange", params)
+    assert "unsafe-load" not in {d["code"] for d in editor.diagnostics()}
+    editor.ask("shutdown", None)
+    editor.tell("exit", None)
+    assert editor.process.wait(20) == 0
 
 
 def test_the_configuration_counts(here: Path) -> None:

@@ -12,7 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from osler.lint.linter import Linter, Plan
+from osler.core.settings.lint import Lint
+from osler.lint.linter import Linter
+from osler.lint.plan import Plan
 from osler.lint.session import lint
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -96,7 +98,7 @@ def test_a_megabyte_is_read_and_too_much_is_left_out(here: Path) -> None:
     start = time.process_time()
     assert told("a.py", b"x = [1, 2, 3]\n" * 75_000) == []
     assert time.process_time() - start < 30
-    assert told("a.py", b"x = 1\n" * 100, Plan(most_bytes=500)) == [
+    assert told("a.py", b"x = 1\n" * 100, Plan(settings=Lint(max_mb=0.0005))) == [
         "a.py: has 0.0 MB; files beyond 0.0005 MB are left out"
     ]
 
@@ -178,7 +180,7 @@ def test_a_file_that_takes_too_long_is_given_up(here: Path, checks: list[SimpleN
     checks.insert(0, SimpleNamespace(RULE="test-both", CALLS=frozenset({"wait"}), check=forever))
     Path("a.py").write_text("import thing\nthing.wait()\n")
     Path("b.py").write_text("import thing\nthing.load(a)\n")
-    outcome = lint(["a.py", "b.py"], seconds=0.3)
+    outcome = lint(["a.py", "b.py"], Plan(settings=Lint(seconds=0.3)))
     assert [t.at(p) for p, t in outcome.troubles()] == ["a.py: took longer than 0.3 s of work and was given up"]
     assert len(outcome.noted()) == 1
 

@@ -11,8 +11,8 @@ from osler.catalogue import RULES
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
 from osler.lint.fix import mend
-from osler.lint.linter import Plan
 from osler.lint.look import look
+from osler.lint.plan import Plan
 from osler.lint.registry import CHECKS
 from osler.lint.result import Noted
 from osler.syntax.project import Project

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from osler.lint.cache import Cache
-from osler.lint.linter import Plan
+from osler.lint.plan import Plan
 from osler.lint.pool import Pool, groups
 from osler.lint.result import FileResult
 from osler.lint.session import Outcome, lint

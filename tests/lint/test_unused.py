@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from osler.lint.linter import Linter, Plan
+from osler.lint.linter import Linter
+from osler.lint.plan import Plan
 from osler.lint.result import FileResult
 from osler.lint.unused import Ignored, ignore, unused
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import linecache
 import os
 from pathlib import Path
@@ -86,3 +87,39 @@ def test_relative_paths_start_at_the_script_s_directory(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("here\n")
     found = reader(str(tmp_path))("a.py", 1)
     assert found is not None and found.marked == "here"
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        (["a = 1\n", "b = 2\n", "\n", "c = '\\n'"], ["a = 1", "b = 2", "", "c = '\\n'"]),
+        (["a = 1\n", "b = 2\n"], ["a = 1", "b = 2", ""]),
+        (["a =", " 1", "", "\nb = ", "2"], ["a = 1", "b = 2"]),
+        (["", "a = 1"], ["a = 1"]),
+        ("a = 1\nb = 2", ["a = 1", "b = 2"]),
+        ([], [""]),
+    ],
+)
+def test_a_cell_of_a_notebook(tmp_path: Path, source: object, lines: list[str], indent: int | None) -> None:
+    file = tmp_path / "n.ipynb"
+    cells = [{"cell_type": "markdown", "source": ["a = 0\n"] * 3}, {"cell_type": "code", "source": source}]
+    text = json.dumps({"cells": cells}, indent=indent)
+    file.write_text(text)
+    read = reader(str(tmp_path))
+    for number, line in enumerate(lines, 1):
+        found = read("n.ipynb", number, 2)
+        assert found is not None and (found.line, found.marked) == (number, line)
+        if isinstance(source, list) and indent:
+            # The line of the file in which it begins.
+            assert json.dumps(line)[1:4] in text.split("\n")[found.file_line - 1] or not line
+        else:
+            assert '"source"' in text.split("\n")[found.file_line - 1]
+    assert read("n.ipynb", len(lines) + 1, 2) is None and read("n.ipynb", 1, 3) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, '{"cells": 3}', '{"cells": [{"source": 3}]}', "\udcff"])
+def test_what_is_no_notebook(tmp_path: Path, text: str) -> None:
+    (tmp_path / "n.ipynb").write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert excerpt(str(tmp_path / "n.ipynb"), 2, 1) is None
+    assert excerpt(str(tmp_path / "gone.ipynb"), 1, 1) is None

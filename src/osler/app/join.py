@@ -12,7 +12,9 @@ from pathlib import Path
 
 from osler.catalogue import RULES
 from osler.core.finding import Confidence, Finding, Severity, Where
-from osler.lint.linter import Linter, Plan
+from osler.core.settings.lint import Lint
+from osler.lint.linter import Linter
+from osler.lint.plan import Plan
 
 SECONDS = 5.0  # of work on one file
 FILES = 20  # that are looked at
@@ -28,9 +30,11 @@ def files(script: str | None, findings: Iterable[Finding], cwd: Path) -> list[st
     return [path for path in paths if Path(path).is_file()][:FILES]
 
 
-def seen_in_source(paths: Sequence[str], torch: tuple[int, int] | None = None) -> list[Finding]:
+def seen_in_source(
+    paths: Sequence[str], torch: tuple[int, int] | None = None, settings: Lint | None = None
+) -> list[Finding]:
     """What lint finds in the files and is at least probable, each once."""
-    linter = Linter(Plan(torch=torch, seconds=SECONDS))
+    linter = Linter(Plan(torch, dataclasses.replace(settings or Lint(), seconds=SECONDS)))
     out: dict[str, Finding] = {}
     for path in paths:
         for noted in linter.lint(path).noted:

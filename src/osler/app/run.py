@@ -403,7 +403,7 @@ def _join(run_dir: Path, goal: Target, settings: Settings) -> None:
         from osler.app.join import files, join, seen_in_source
 
         script = goal.name if goal.python else None
-        added, notes = join(found, seen_in_source(files(script, found, Path.cwd())))
+        added, notes = join(found, seen_in_source(files(script, found, Path.cwd()), settings=settings.lint))
         if not added and not notes:
             return
         journal = Journal(str(run_dir), settings.records.flush_s)

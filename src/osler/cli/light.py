@@ -6,6 +6,7 @@ changed. A text or a list of texts has nothing to be converted; everything else 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from typer.core import TyperCommand
@@ -22,17 +23,22 @@ class Light(TyperCommand):
 def lightened(params: list[Any]) -> list[Any]:
     """The same parameters, whose texts and absent values are taken as they are."""
     for param in params:
-        # Versions of typer without this attribute convert on their own, and need no help.
-        if getattr(param, "_runtime_param", param) is None:
-            param._runtime_param = _AsItIs(param)
+        # Versions of typer without this method convert on their own, and need no help.
+        usual = getattr(param, "get_runtime_param", None)
+        if usual is not None and not isinstance(usual, _Light):
+            param.get_runtime_param = _Light(param.type_descriptor.annotation, usual)
     return params
 
 
-class _AsItIs:
-    """Stands in for typer's conversion of one parameter."""
+class _Light:
+    """Stands in for typer's way to the conversion of one parameter, and for that conversion."""
 
-    def __init__(self, param: Any) -> None:
-        self.annotation = param.type_descriptor.annotation
+    def __init__(self, annotation: Any, usual: Callable[[], Any]) -> None:
+        self.annotation = annotation
+        self.usual = usual
+
+    def __call__(self) -> _Light:
+        return self
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         """The value as the command gets it."""
@@ -43,5 +49,4 @@ class _AsItIs:
             return list(value)
         if not several and self.annotation is str and type(value) is str:
             return value
-        param._runtime_param = None
-        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+        return self.usual().coerce(value, param=param, ctx=ctx)

@@ -44,6 +44,23 @@ def sources(notebook: str) -> list[Source]:
     raise ValueError("it has no cells")
 
 
+def stand(notebook: str, source: Source) -> list[int]:
+    """The 1-based line of the notebook's text in which each line of a cell's source stands."""
+    if notebook[source.start] != "[":
+        return [notebook.count("\n", 0, source.start) + 1] * (source.text.count("\n") + 1)
+    out: list[int] = []
+    line, seen, ended = 1, 0, True
+    for start, end in _elements(notebook, source.start):
+        line, seen = line + notebook.count("\n", seen, start), start
+        pieces = str(json.loads(notebook[start:end])).split("\n")
+        # An element goes on where the one before it has stopped, which is seldom within a line.
+        if ended and out:
+            out.pop()
+        out += [line] * (len(pieces) - (0 if ended else 1))
+        ended = not pieces[-1] and (ended or len(pieces) > 1)
+    return out or [line]
+
+
 def replaced(notebook: str, source: Source, text: str) -> str:
     """The notebook's text with another source in one cell, laid out as the old one was."""
     old = notebook[source.start : source.end]

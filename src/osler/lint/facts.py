@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
+from osler.core.settings.lint import Lint
 from osler.syntax.module import Module
 from osler.syntax.project import Project
 from osler.syntax.trace import Event, Loop, Trace
@@ -17,12 +18,20 @@ class Facts:
         module: its survey: imports, calls by name, scopes. Cheap.
         project: the files around it.
         torch: the version of torch to assume as (major, minor); None when nobody knows.
+        settings: the thresholds of the rules.
     """
 
-    def __init__(self, module: Module, project: Project, torch: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        project: Project,
+        torch: tuple[int, int] | None = None,
+        settings: Lint | None = None,
+    ) -> None:
         self.module = module
         self.project = project
         self.torch = torch
+        self.settings = settings or Lint()
 
     @cached_property
     def traces(self) -> list[Trace]:

@@ -15,7 +15,8 @@ from pathlib import Path
 from osler.lint.cells import sources
 from osler.lint.edits import CannotEdit, apart, edited
 from osler.lint.hit import Edit
-from osler.lint.linter import Linter, Plan
+from osler.lint.linter import Linter
+from osler.lint.plan import Plan
 from osler.lint.registry import CHECKS, Check
 from osler.lint.result import FileResult, Noted
 

@@ -11,13 +11,13 @@ import stat
 import sys
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from types import FrameType
 
 from osler.lint.facts import Facts
 from osler.lint.look import look
+from osler.lint.plan import Plan
 from osler.lint.registry import CHECKS, Check
 from osler.lint.result import FileResult, Noted, Trouble
 from osler.lint.source import note_comments
@@ -29,21 +29,6 @@ from osler.syntax.text import Text, Unreadable, decode, parse
 _DEPTH = 6_000 if sys.version_info >= (3, 11) else 2_500
 # Beyond so much parsed text a project is dropped and begun anew: trees take about sixty times as much memory.
 _MOST_KEPT = 12_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How files are looked at.
-
-    Attributes:
-        torch: version to assume as (major, minor); None when nobody knows.
-        most_bytes: size beyond which a source is left out.
-        seconds: processor time after which a file is given up.
-    """
-
-    torch: tuple[int, int] | None = None
-    most_bytes: int = 4_000_000
-    seconds: float = 20.0
 
 
 class _TooLong(BaseException):
@@ -75,12 +60,14 @@ class Linter:
         if self._size > _MOST_KEPT:
             self._begin()
         try:
-            with _deep(), _within(self.plan.seconds):
+            with _deep(), _within(self.plan.settings.seconds):
                 self._look(Path(path), result)
         except _TooLong:
             self._begin()
             result.noted.clear()
-            result.troubles.append(Trouble(f"took longer than {self.plan.seconds:g} s of work and was given up"))
+            result.troubles.append(
+                Trouble(f"took longer than {self.plan.settings.seconds:g} s of work and was given up")
+            )
         except OSError as error:
             result.troubles.append(Trouble(f"cannot be read: {error.strerror or error}"))
         except Unreadable as error:
@@ -99,8 +86,9 @@ class Linter:
             if not stat.S_ISREG(about.st_mode):  # a pipe would wait for a writer
                 raise Unreadable("is no file" if not stat.S_ISDIR(about.st_mode) else "is a folder")
             if about.st_size > self.plan.most_bytes:
-                limit = self.plan.most_bytes / 1e6
-                raise Unreadable(f"has {about.st_size / 1e6:.1f} MB; files beyond {limit:g} MB are left out")
+                raise Unreadable(
+                    f"has {about.st_size / 1e6:.1f} MB; files beyond {self.plan.settings.max_mb:g} MB are left out"
+                )
             data = path.read_bytes()
         self._hashes[str(path)] = digest(data)
         self._size += len(data)
@@ -149,7 +137,7 @@ class Linter:
             if os.environ.get("OSLER_DEBUG"):
                 raise error
 
-        facts = Facts(module, self._project, self.plan.torch)
+        facts = Facts(module, self._project, self.plan.torch, self.plan.settings)
         for finding, hit in look(facts, self.checks, failed):
             where = facts.project.at(hit.site.file) or module
             result.noted.append(Noted(finding, where.line(hit.site.line).strip(), hit.fix))

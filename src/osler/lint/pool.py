@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import queue
@@ -10,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
-from osler.lint.linter import Plan
+from osler.lint.plan import Plan
 from osler.lint.result import FileResult, Trouble
 
 _GROUP_FILES = 32
@@ -94,14 +95,16 @@ class Pool:
                 except queue.Empty:
                     break
                 while files and not self._stopped:
-                    process = process or self._start()
+                    if process is None:
+                        process = start(self.plan)
+                        self._processes.append(process)
                     answers = self._ask(process, files, results)
                     silent = 0 if answers else silent + 1
                     files = files[answers:]
                     if files and not self._stopped:
                         code = process.wait()
                         process = None
-                        results.put(_died(files.pop(0), code))
+                        results.put(died(files.pop(0), code))
                         if silent >= _TRIES:
                             raise OSError(f"its processes end at once (exit code {code})")
         except BaseException as error:
@@ -134,29 +137,32 @@ class Pool:
             process.kill()
         return answered
 
-    def _start(self) -> subprocess.Popen[str]:
-        # Not `-m`: that would look for modules in the working directory, where the user's own `ast.py` may lie.
-        code = f"import sys; sys.path[:] = {sys.path!r}; from osler.lint.worker import main; main()"
-        process = subprocess.Popen(
-            [sys.executable, "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=None if os.environ.get("OSLER_DEBUG") else subprocess.DEVNULL,
-            encoding="ascii",
-        )
-        self._processes.append(process)
-        assert process.stdin is not None
-        plan = self.plan
-        try:
-            process.stdin.write(
-                json.dumps({"torch": plan.torch, "most_bytes": plan.most_bytes, "seconds": plan.seconds}) + "\n"
-            )
-        except OSError:
-            pass  # it has ended already; asking it will tell
-        return process
+
+def start(plan: Plan) -> subprocess.Popen[str]:
+    """A process of `osler.lint.worker` that knows the plan.
+
+    Raises:
+        OSError: no process can be started.
+    """
+    # Not `-m`: that would look for modules in the working directory, where the user's own `ast.py` may lie.
+    code = f"import sys; sys.path[:] = {sys.path!r}; from osler.lint.worker import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=None if os.environ.get("OSLER_DEBUG") else subprocess.DEVNULL,
+        encoding="ascii",
+    )
+    assert process.stdin is not None
+    try:
+        process.stdin.write(json.dumps({"torch": plan.torch, "settings": dataclasses.asdict(plan.settings)}) + "\n")
+    except OSError:
+        pass  # it has ended already; asking it will tell
+    return process
 
 
-def _died(file: str, code: int) -> FileResult:
+def died(file: str, code: int) -> FileResult:
+    """What is known of a file at which a process has ended."""
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     told = f"osler failed on {file}: the process that looked at it ended ({how}); please report it"
     return FileResult(file, troubles=[Trouble(told, ours=True)])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from osler.core.progress import Progress, quiet
 from osler.lint.cache import Cache
+from osler.lint.plan import Plan
 from osler.lint.result import FileResult, Noted, Trouble
 
 ALONE = 30  # files below which starting processes costs more than they save
@@ -65,19 +66,17 @@ def cores() -> int:
 
 def lint(
     files: Sequence[str],
-    torch: tuple[int, int] | None = None,
+    plan: Plan | None = None,
     *,
     cache: Cache | None = None,
     jobs: int = 0,
-    most_bytes: int = 4_000_000,
-    seconds: float = 20.0,
     progress: Progress = quiet,
 ) -> Outcome:
     """Look at files.
 
     Args:
         files: as they are named in messages; each once.
-        torch: see `osler.lint.linter.Plan`, as `most_bytes` and `seconds`.
+        plan: how they are looked at.
         cache: holds what is known, and takes what is new; saved at the end, and when interrupted.
         jobs: processes; 0: one a core.
         progress: is told how far it has come.
@@ -89,9 +88,9 @@ def lint(
         cache.save()
         return Outcome({f: known[f] for f in files})
     # Here, because a run that finds nothing changed needs none of it.
-    from osler.lint.linter import Linter, Plan, collecting_rarely
+    from osler.lint.linter import Linter, collecting_rarely
 
-    plan = Plan(torch, most_bytes, seconds)
+    plan = plan or Plan()
     before = {f: _stat(f) for f in left}
     told = 0
 

@@ -1,4 +1,7 @@
-"""A process that looks at files for another: a line of JSON in for each group of files, a line out for each file."""
+"""A process that looks at files for another: a line of JSON in for each group of files, a line out for each file.
+
+A line in may also be one source that lies in no file yet: an object of its path and its bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,31 @@ import signal
 import sys
 from typing import IO
 
-from osler.lint.linter import Linter, Plan, collecting_rarely
+from osler.core.settings.lint import Lint
+from osler.lint.linter import Linter, collecting_rarely
+from osler.lint.plan import Plan
+from osler.lint.result import FileResult
 
 
 def serve(source: IO[str], sink: IO[str]) -> None:
     """Read a plan, then groups of files until the input ends."""
-    plan = json.loads(source.readline())
-    torch = plan["torch"]
-    linter = Linter(Plan(None if torch is None else (torch[0], torch[1]), plan["most_bytes"], plan["seconds"]))
+    told = json.loads(source.readline())
+    torch = told["torch"]
+    plan = Plan(None if torch is None else (torch[0], torch[1]), Lint(**told["settings"]))
+    linter = Linter(plan)
     for line in source:
-        for path in json.loads(line):
-            result = linter.lint(path)
+        asked = json.loads(line)
+        results = (_given(plan, **asked),) if isinstance(asked, dict) else map(linter.lint, asked)
+        for result in results:
             sink.write(json.dumps(result.to_dict()) + "\n")
             sink.flush()
+
+
+def _given(plan: Plan, path: str, data: str) -> FileResult:
+    """Look at bytes, given as Latin-1, in the place of a file's; the others are read anew, as they may have changed."""
+    linter = Linter(plan)
+    linter.give(path, data.encode("latin-1"))
+    return linter.lint(path)
 
 
 def main() -> None:

@@ -94,7 +94,8 @@ def _case(
     )
     if finding.where.file is not None:
         case.set("file", words.path(finding.where.file, base))
-        if finding.where.line is not None:
+        # The lines of a notebook's cell are none of the file's.
+        if finding.where.line is not None and finding.where.cell is None:
             case.set("line", str(finding.where.line))
     text = _text(place, at)
     if finding.severity < fail_on or finding.confidence < Confidence.PROBABLE:

@@ -39,11 +39,8 @@ class Paint:
 
 def place(where: Where) -> str:
     """`path:line:column`, of a notebook `path:cell N:line:column`."""
-    parts = [words.path(where.file or "", None)]
-    if where.cell is not None:
-        parts.append(f"cell {where.cell}")
-    parts += [str(n) for n in (where.line, where.character) if n is not None]
-    return ":".join(parts)
+    character = f":{where.character}" if where.character is not None else ""
+    return words.place(where) + character
 
 
 def headline(finding: Finding, paint: Paint) -> str:

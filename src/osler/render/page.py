@@ -188,7 +188,7 @@ class _Page:
             details.remove(at)
         excerpt = None
         if depth == 0 and where.file is not None and where.line is not None:
-            excerpt = self.read(where.file, where.line)
+            excerpt = self.read(where.file, where.line, where.cell)
         symptoms = place.symptoms[: self.most("symptoms")] if depth < 8 else []
         return Shown(
             id=place.id,

@@ -82,7 +82,7 @@ class _Writer:
         finding = place.finding
         symptoms = [p for _, p in below(place)]
         worst = max([finding.severity, *(p.finding.severity for p in symptoms)])
-        text = words.clean(finding.message)
+        text = _cell(finding.where) + words.clean(finding.message)
         result: Json = {
             "ruleId": words.one_line(finding.rule),
             "ruleIndex": self.index[finding.rule],
@@ -132,10 +132,17 @@ class _Writer:
         location: Json = {}
         if where.file is not None:
             physical: Json = {"artifactLocation": self.artifact(where.file)}
-            if where.line is not None and where.line >= 1:
-                physical["region"] = {"startLine": where.line}
+            line = where.line if where.cell is None else self.file_line(where)
+            if line is not None and line >= 1:
+                physical["region"] = {"startLine": line}
             location["physicalLocation"] = physical
-        logical = [
+        logical: list[Json] = []
+        if where.cell is not None:
+            file = words.path(where.file or "", self.root)
+            logical.append(
+                {"name": f"cell {where.cell}", "fullyQualifiedName": f"{file}:cell {where.cell}", "kind": "cell"}
+            )
+        logical += [
             {"fullyQualifiedName": words.one_line(name), "kind": kind}
             for name, kind in (
                 (where.function, "function"),
@@ -151,6 +158,13 @@ class _Writer:
             location["logicalLocations"] = logical
         return location
 
+    def file_line(self, where: Where) -> int | None:
+        """The line of a notebook's file: a region counts in what the artifact holds, not in a cell."""
+        if where.file is None or where.line is None:
+            return None
+        found = self.source(where.file, where.line, where.cell)
+        return None if found is None else found.file_line
+
     def artifact(self, file: str) -> Json:
         inside = _relative(file, self.root)
         if inside is not None:
@@ -162,7 +176,7 @@ class _Writer:
         where = finding.where
         line: object = where.line
         if where.file is not None and where.line is not None:
-            found = self.source(where.file, where.line)
+            found = self.source(where.file, where.line, where.cell)
             if found is not None:
                 line = " ".join(found.marked.split())
         file = where.file and (_relative(where.file, self.root) or where.file)
@@ -217,7 +231,14 @@ def _notification(item: NotChecked, index: Mapping[str, int]) -> Json:
 
 def _line(finding: Finding) -> str:
     step = f" (step {finding.first_step})" if finding.first_step is not None else ""
-    return f"{words.one_line(finding.rule)}: {words.sentence(finding.message)}{step}"
+    return f"{words.one_line(finding.rule)}: {_cell(finding.where)}{words.sentence(finding.message)}{step}"
+
+
+def _cell(where: Where) -> str:
+    """What stands before a message about a notebook: viewers show the lines of its JSON, people know its cells."""
+    if where.cell is None:
+        return ""
+    return f"cell {where.cell}, line {where.line}: " if where.line is not None else f"cell {where.cell}: "
 
 
 def _placed(where: Where) -> bool:

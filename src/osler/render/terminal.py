@@ -112,7 +112,7 @@ class _Printer:
             parts.append((f"  ({', '.join(details)})", QUIET))
         self.pen.line(*parts, indent=2, hang=6)
         if where.file is not None and where.line is not None:
-            found = self.source(where.file, where.line)
+            found = self.source(where.file, where.line, where.cell)
             if found is not None:
                 self.excerpt(found)
 

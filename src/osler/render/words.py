@@ -117,10 +117,11 @@ def path(file: str, base: str | None) -> str:
 
 
 def place(where: Where, base: str | None = None) -> str:
-    """`train.py:42`, or the most telling name where there is no file; empty when nothing is known."""
+    """`train.py:42`, `eda.ipynb:cell 3:2`, or the most telling name where there is no file; empty when nothing is known."""
     if where.file is not None:
+        cell = f":cell {where.cell}" if where.cell is not None else ""
         line = f":{where.line}" if where.line is not None else ""
-        return path(where.file, base) + line
+        return path(where.file, base) + cell + line
     for kind in ("parameter", "module", "tensor", "optimizer", "column"):
         value = getattr(where, kind)
         if value is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from osler.core.settings.field import POSITIVE, Bounds, threshold
+from osler.core.settings.field import POSITIVE, SHARE, Bounds, threshold
 
 EXCLUDED = [
     ".bzr",
@@ -64,6 +64,28 @@ class Lint:
         "processor time after which a file is given up",
         "a judgement: long enough for any file that people write",
         bounds=POSITIVE,
+    )
+    scheduler_calls: int = threshold(
+        1000,
+        "calls of a scheduler's step by which `scheduler_left` is judged",
+        "a judgement: an epoch alone has often as many batches",
+        rules=("scheduler-per-batch",),
+        bounds=Bounds(1),
+    )
+    scheduler_left: float = threshold(
+        1e-3,
+        "share of the learning rate below which a schedule that leaves no more after `scheduler_calls` calls is not taken "
+        "for one that is meant in batches",
+        "a judgement: with less than a thousandth nothing is learned any more",
+        rules=("scheduler-per-batch",),
+        bounds=SHARE,
+    )
+    scheduler_patience: int = threshold(
+        100,
+        "patience from which on a ReduceLROnPlateau that is stepped with every batch may be meant in batches",
+        "a judgement: ten times torch's default, which is meant in epochs",
+        rules=("scheduler-per-batch",),
+        bounds=Bounds(1),
     )
     cache: bool = threshold(True, "keep what was found in files that have not changed", "as in ruff")
     baseline: str = threshold("", "file of findings that are known already; empty: none", "this project")

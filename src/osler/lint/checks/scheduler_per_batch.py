@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from osler.core.finding import Confidence
+from osler.core.settings.lint import Lint
 from osler.lint.facts import Facts
 from osler.lint.hit import Hit
 from osler.lint.objects import SCHEDULERS
@@ -25,11 +26,6 @@ _LENGTHS = {
     "ExponentialLR": (1, "gamma"),
     "ReduceLROnPlateau": (3, "patience"),
 }
-# A schedule that leaves less than a thousandth of the learning rate after a thousand calls was not meant for batches: an
-# epoch alone has often as many.
-_CALLS, _LEFT = 1000, 1e-3
-# From this patience on it may well be meant in batches; the default is 10.
-_PATIENT = 100
 
 
 def check(facts: Facts) -> Iterator[Hit]:
@@ -44,7 +40,7 @@ def check(facts: Facts) -> Iterator[Hit]:
                 if sure is not None:
                     yield _outside(event, turn, sure)
                     continue
-            sure = _in_epochs(event, turn)
+            sure = _in_epochs(event, turn, facts.settings)
             if sure is not None:
                 yield _each_batch(event, turn, sure)
 
@@ -91,7 +87,7 @@ def _maker(scheduler: Value) -> Event | None:
 # --- counted in epochs ------------------------------------------------------------------------------------------------
 
 
-def _in_epochs(event: Event, turn: Turn) -> Confidence | None:
+def _in_epochs(event: Event, turn: Turn, settings: Lint) -> Confidence | None:
     maker = _maker(event.receiver) if event.receiver is not None else None
     if maker is None or maker.method not in _LENGTHS or event.loop is not turn.loop:
         return None
@@ -106,7 +102,7 @@ def _in_epochs(event: Event, turn: Turn) -> Confidence | None:
     length = maker.argument(position, keyword)
     if maker.method == "ReduceLROnPlateau":
         patience = length.constant if length is not None else 10
-        return Confidence.PROBABLE if isinstance(patience, int) and patience < _PATIENT else None
+        return Confidence.PROBABLE if isinstance(patience, int) and patience < settings.scheduler_patience else None
     if length is None:
         return None
     if maker.method != "ExponentialLR":
@@ -116,8 +112,8 @@ def _in_epochs(event: Event, turn: Turn) -> Confidence | None:
         longest = _longest(length)
         if stop is not None and longest and isinstance(stop.constant, int) and longest <= stop.constant:
             return Confidence.PROBABLE
-    left = _left(maker, length)
-    return Confidence.PROBABLE if left is not None and left < _LEFT else None
+    left = _left(maker, length, settings.scheduler_calls)
+    return Confidence.PROBABLE if left is not None and left < settings.scheduler_left else None
 
 
 def _stop(loop: Loop) -> Value | None:
@@ -145,16 +141,16 @@ def _longest(length: Value) -> int | None:
     return max(whole) if whole and len(whole) == len(numbers) else None
 
 
-def _left(maker: Event, length: Value) -> float | None:
-    """The share of the learning rate that is left after a thousand calls; None where it cannot be told."""
+def _left(maker: Event, length: Value, calls: int) -> float | None:
+    """The share of the learning rate that is left after so many calls; None where it cannot be told."""
     if maker.method == "ExponentialLR":
-        return _power(length.constant, _CALLS)
+        return _power(length.constant, calls)
     factor = maker.argument(2, "gamma")
     gamma = 0.1 if factor is None else factor.constant
     if maker.method == "StepLR" and isinstance(length.constant, int) and length.constant > 0:
-        return _power(gamma, _CALLS // length.constant)
+        return _power(gamma, calls // length.constant)
     if maker.method == "MultiStepLR" and length.kind == SEQUENCE and length.items:
-        early = [v.constant for v in length.items if isinstance(v.constant, int) and v.constant <= _CALLS]
+        early = [v.constant for v in length.items if isinstance(v.constant, int) and v.constant <= calls]
         return _power(gamma, len(early)) if len(early) == len(length.items) else None
     return None
 
