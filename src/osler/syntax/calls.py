@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from osler.syntax.bindings import FILLING
 from osler.syntax.frame import DEPTH, REPEATS, SHALLOW, Frame
 from osler.syntax.names import Names
 from osler.syntax.trace import Block, Inlined, Region
@@ -50,8 +51,6 @@ WRAPPERS = frozenset(
         "rich.progress.track",
     }
 )
-# Methods that put their argument into their object.
-FILLING = frozenset({"append", "extend", "insert", "add", "update", "setdefault", "appendleft", "put"})
 
 
 class Calls(Names):

@@ -14,6 +14,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from osler.syntax import bindings
 from osler.syntax.expressions import SYMBOLS, Expressions
 from osler.syntax.frame import Frame, TooMuch
 from osler.syntax.module import Module, absolute
@@ -24,6 +25,7 @@ from osler.syntax.values import (
     IMPORTED,
     JOIN,
     MODULE,
+    PENDING,
     Definition,
     Value,
 )
@@ -57,9 +59,26 @@ class Interpreter(Expressions):
         module.env.clear()
         return self._trace("script", lambda: self._module_body(module))
 
-    def names_only(self, module: Module) -> None:
-        """Fill `module.env` as an import does; what it calls on the way is not kept."""
-        self._trace("script", lambda: self._module_body(module))
+    def outline(self, module: Module) -> None:
+        """Fill `module.exported` as far as the bare statements tell: imports; all else waits until it is needed."""
+        module.pending = pending = bindings.binders(module.tree.body)
+        module.exported.update((name, Value(PENDING, name)) for name in pending)
+        self.frame = Frame(module, module.exported, (module.exported,))
+        for node in bindings.on_import(module.tree.body):
+            if isinstance(node, bindings.IMPORTS):
+                self.ACTIONS[type(node)](self, node)
+        for name in [n for n, nodes in pending.items() if all(isinstance(s, bindings.IMPORTS) for s in nodes)]:
+            del pending[name]
+        module.exported.update((name, Value(PENDING, name)) for name in pending)
+
+    def fill(self, module: Module, body: Sequence[ast.stmt]) -> None:
+        """Go through statements of an imported module; what they call is not kept."""
+
+        def run() -> None:
+            self.frame = Frame(module, module.exported, (module.exported,))
+            self.statements(body)
+
+        self._trace("script", run)
 
     def entry(self, definition: Definition, owner: Value | None = None) -> Trace:
         """A function with unknown arguments; `owner` is the object of a method."""
@@ -103,7 +122,7 @@ class Interpreter(Expressions):
 
     def _if(self, node: ast.If, body: Sequence[ast.stmt], rest: int) -> bool | None:
         """None: go on with the next statement; else the whole rest has been gone through, and whether it leaves."""
-        known = self._known(node.test)
+        known = bindings.known(node.test, main=self.frame.top is self.frame.module.env)
         test = self.value(node.test)
         if known is not None:
             return True if self.statements(node.body if known else node.orelse) else None
@@ -149,21 +168,6 @@ class Interpreter(Expressions):
                 names[name] = value
             elif present is not value:
                 names[name] = self.join((present, value), node)
-
-    def _known(self, test: ast.expr) -> bool | None:
-        """Whether a condition is known before the program runs."""
-        if isinstance(test, ast.Constant):
-            return bool(test.value)
-        if isinstance(test, ast.Name) and test.id == "TYPE_CHECKING":
-            return False
-        if isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING":
-            return False
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            known = self._known(test.operand)
-            return None if known is None else not known
-        if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__":
-            return isinstance(test.ops[0], ast.Eq)
-        return None
 
     def _for(self, node: ast.For | ast.AsyncFor) -> bool:
         over = self.value(node.iter)
@@ -339,8 +343,8 @@ class Interpreter(Expressions):
             if alias.name == "*":
                 source = self.project.find(base, self.frame.module)
                 if source is not None:
-                    own = {k: v for k, v in self.project.names(source).items() if not k.startswith("_")}
-                    self.frame.names.update(own)
+                    public = [name for name in self.project.names(source) if not name.startswith("_")]
+                    self.frame.names.update((name, Value(IMPORTED, f"{base}.{name}")) for name in public)
                 continue
             # Looked up when it is used: most of what a file imports leads nowhere that matters.
             name = f"{base}.{alias.name}" if base else alias.name

@@ -19,6 +19,7 @@ from osler.syntax.values import (
     JOIN,
     METHOD,
     MODULE,
+    PENDING,
     RESULT,
     SEQUENCE,
     UNKNOWN,
@@ -181,7 +182,9 @@ class Names:
         return value
 
     def resolved(self, value: Value, name: str, names: dict[str, Value], importer: Module) -> Value:
-        """An imported name's value, looked up in the project at its first use."""
+        """The value of a name that is looked up at its first use: an imported one, or an imported module's own."""
+        if value.kind == PENDING:
+            return self.project.needed(importer, name)
         if value.kind != IMPORTED:
             return value
         base, _, last = value.name.rpartition(".")
@@ -192,8 +195,7 @@ class Names:
             if last in inside and inside[last] is not value:
                 found = self.resolved(inside[last], last, inside, source)
         if found is None:
-            module = self.project.find(value.name, importer) is not None
-            found = Value(MODULE if module else EXTERNAL, value.name)
+            found = Value(MODULE if self.project.holds(value.name, importer) else EXTERNAL, value.name)
         names[name] = found
         return found
 
@@ -212,7 +214,7 @@ class Names:
                 names = self.project.names(source) if source is not None else {}
                 if source is not None and name in names:
                     return self.resolved(names[name], name, names, source)
-                if self.project.find(dotted, self.frame.module) is not None:
+                if self.project.holds(dotted, self.frame.module):
                     return Value(MODULE, dotted)
             return Value(EXTERNAL, dotted)
         if owner.definition is not None and owner.kind in (INSTANCE, CLASS, UNKNOWN):
