@@ -230,10 +230,10 @@ def test_hook_is_cheap_and_leaves_no_trace_without_torch(tmp_path: Path) -> None
     code = (
         "import sys\n"
         "print(sorted({'json', 'dataclasses', 'pathlib', 'threading', 'osler.app.wake'} & set(sys.modules)),\n"
-        "      [type(f).__module__ for f in sys.meta_path].count('osler.training.boot'))\n"
+        "      [type(f).__module__ for f in sys.meta_path].count('osler.core.guard'))\n"
     )
     for more, seen in (
-        ({RUN_DIR: str(tmp_path)}, "['osler.app.wake'] 1"),
+        ({RUN_DIR: str(tmp_path)}, "['osler.app.wake'] 2"),
         ({}, "[] 0"),
         ({RUN_DIR: "x", DISABLE: "1"}, "[] 0"),
     ):

@@ -190,14 +190,13 @@ def test_explain(sample: ModuleType) -> None:
     assert "loss = -torch.log(torch.softmax(logits, 1)).mean()" in ANSI.sub("", out.getvalue())
 
 
-def test_a_removed_working_directory(report: Report, sample: ModuleType, tmp_path: Path) -> None:
+def test_a_removed_working_directory(
+    report: Report, sample: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    import os
-
-    os.chdir(gone)
+    monkeypatch.chdir(gone)
     gone.rmdir()
     c, out = console()
     print_report(report, sample.RULES, c)
-    os.chdir(tmp_path)
     assert "log-of-zero" in out.getvalue()

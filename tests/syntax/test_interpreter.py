@@ -331,3 +331,80 @@ def test_what_is_followed_does_not_depend_on_what_was_read_before(tmp_path: Path
         seen.append([e.name for e in project.traces(module)[0].events()])
     assert seen[0] == seen[1]
     assert ".step" in seen[0]
+
+
+def test_what_an_imported_module_does_is_gone_through_when_it_is_needed(tmp_path: Path) -> None:
+    """Its names in whatever order, by whatever statement; what nobody asks for is not looked at."""
+    files = {
+        "main.py": """
+        from parts import net, LAYERS, either, Derived, late
+        a, b, c, d, e = net, LAYERS, either, Derived().run(), late
+        """,
+        "parts.py": """
+        import thing
+        from other import Base
+        net = thing.Net()
+        LAYERS = []
+        LAYERS.append(thing.Linear())
+        if thing.fast():
+            either = thing.Fast()
+        else:
+            either = thing.Slow()
+        class Derived(Base):
+            pass
+        late = thing.first()
+        late = thing.second(late)
+        if __name__ == "__main__":
+            net = thing.Never()
+        unused = thing.Unused()
+        """,
+        "other.py": """
+        import thing
+        class Base:
+            def run(self):
+                return thing.result()
+        """,
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(textwrap.dedent(text))
+    project = Project(lambda path: path.read_text())
+    main, parts = project.open(tmp_path / "main.py"), project.open(tmp_path / "parts.py")
+    assert main is not None and parts is not None
+    project.traces(main)
+    env = main.env
+    assert (env["a"].kind, env["a"].name) == (INSTANCE, "thing.Net")
+    assert [v.name for v in env["b"].items] == ["thing.Linear"]
+    assert {v.name for v in alternatives(env["c"])} == {"thing.Fast", "thing.Slow"}
+    assert (env["d"].name, env["e"].name) == ("thing.result", "thing.second")
+    assert list(parts.pending) == ["unused"]
+
+
+def test_what_an_importer_sees_does_not_depend_on_what_was_read_before(tmp_path: Path) -> None:
+    files = {
+        "main.py": "from parts import make\nnet = make()\n",
+        "parts.py": "import thing\nholder = thing.Holder()\ndef make():\n    return holder.net\nholder.net = thing.Net()\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    told = []
+    for first in (False, True):
+        project = Project(lambda path: path.read_text())
+        main, parts = (project.open(tmp_path / name) for name in files)
+        assert main is not None and parts is not None
+        if first:
+            project.traces(parts)
+        project.traces(main)
+        told.append([v.name for v in alternatives(main.env["net"])])
+    assert told == [["thing.Net"], ["thing.Net"]]
+
+
+def test_libraries_that_the_rules_know_are_known_by_name_in_their_own_sources_too(tmp_path: Path) -> None:
+    folder = tmp_path / "sklearn"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "pipeline.py").write_text("class Pipeline:\n    def fit(self, X):\n        return X.inside()\n")
+    (folder / "use.py").write_text("from .pipeline import Pipeline\nPipeline().fit(1)\n")
+    project = Project(lambda path: path.read_text())
+    module = project.open(folder / "use.py")
+    assert module is not None
+    assert [e.name for e in project.traces(module)[0].events()] == ["sklearn.pipeline.Pipeline", ".fit"]

@@ -294,6 +294,16 @@ def learned(value: Value, one: Rows) -> Learned | None:
     return None
 
 
+def cross_fitted(value: Value) -> bool:
+    """`fit_transform` of scikit-learn's TargetEncoder, which encodes each row by what it learned from others.
+
+    See "Cross fitting" in the user guide of scikit-learn 1.3 and later.
+    """
+    if value.name != ".fit_transform" or not value.sources:
+        return False
+    return all(v.name == "sklearn.preprocessing.TargetEncoder" for v in alternatives(value.sources[0]))
+
+
 def some_rows(value: Value) -> bool:
     """Whether rows are picked out of a table by a mask or a slice: a group, a part, whatever that may be."""
     if value.kind != RESULT or value.name != "[]" or len(value.sources) < 2:

@@ -4,72 +4,34 @@ It knows Python and a few names whose meaning decides what an object is (wrapper
 methods that return their object). What a library's calls mean is for the rules to say.
 
 Loops are gone through once, with a join at their head for what they assign; both arms of a branch are taken and
-joined. Functions are inlined at each call down to `DEPTH`, recursion and what exceeds `EVENTS` are cut, and the trace
-then says that it is not complete.
+joined. Functions are inlined at each call down to a depth, recursion and what exceeds a number of events are cut
+(`osler.syntax.frame`), and the trace then says that it is not complete.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from osler.syntax import bindings
 from osler.syntax.expressions import SYMBOLS, Expressions
+from osler.syntax.frame import Frame, TooMuch
 from osler.syntax.module import Module, absolute
-from osler.syntax.trace import Block, Branch, Inlined, Loop, Region, Trace
+from osler.syntax.trace import Block, Branch, Loop, Region, Trace
 from osler.syntax.values import (
     CLASS,
-    CONSTANT,
     FUNCTION,
     IMPORTED,
-    INSTANCE,
     JOIN,
-    MAPPING,
     MODULE,
-    SEQUENCE,
-    UNKNOWN,
+    PENDING,
     Definition,
     Value,
-    member,
 )
 
 if TYPE_CHECKING:
     from osler.syntax.project import Project
-
-DEPTH = 8  # functions inside functions
-SHALLOW = 3  # the same for functions in which no rule is interested
-EVENTS = 4_000  # of one trace
-REPEATS = 4  # of one function in one trace
-
-
-class TooMuch(Exception):
-    """The trace has as many events as it may have."""
-
-
-@dataclass(slots=True, eq=False)
-class Frame:
-    """A function (or a module's body) that is being gone through.
-
-    Attributes:
-        module: where its code stands.
-        names: its own names.
-        scope: the scopes around it, innermost first, the module's last.
-        definition: of a function.
-        owner: of a method: the object.
-        returns: what it may return.
-        yields: what it may yield.
-        shared: names declared global or nonlocal, and the scope that they belong to.
-    """
-
-    module: Module
-    names: dict[str, Value]
-    scope: tuple[dict[str, Value], ...] = ()
-    definition: Definition | None = None
-    owner: Value | None = None
-    returns: list[Value] = field(default_factory=list)
-    yields: list[Value] = field(default_factory=list)
-    shared: dict[str, dict[str, Value]] = field(default_factory=dict)
 
 
 class Interpreter(Expressions):
@@ -97,9 +59,26 @@ class Interpreter(Expressions):
         module.env.clear()
         return self._trace("script", lambda: self._module_body(module))
 
-    def names_only(self, module: Module) -> None:
-        """Fill `module.env` as an import does; what it calls on the way is not kept."""
-        self._trace("script", lambda: self._module_body(module))
+    def outline(self, module: Module) -> None:
+        """Fill `module.exported` as far as the bare statements tell: imports; all else waits until it is needed."""
+        module.pending = pending = bindings.binders(module.tree.body)
+        module.exported.update((name, Value(PENDING, name)) for name in pending)
+        self.frame = Frame(module, module.exported, (module.exported,))
+        for node in bindings.on_import(module.tree.body):
+            if isinstance(node, bindings.IMPORTS):
+                self.ACTIONS[type(node)](self, node)
+        for name in [n for n, nodes in pending.items() if all(isinstance(s, bindings.IMPORTS) for s in nodes)]:
+            del pending[name]
+        module.exported.update((name, Value(PENDING, name)) for name in pending)
+
+    def fill(self, module: Module, body: Sequence[ast.stmt]) -> None:
+        """Go through statements of an imported module; what they call is not kept."""
+
+        def run() -> None:
+            self.frame = Frame(module, module.exported, (module.exported,))
+            self.statements(body)
+
+        self._trace("script", run)
 
     def entry(self, definition: Definition, owner: Value | None = None) -> Trace:
         """A function with unknown arguments; `owner` is the object of a method."""
@@ -143,7 +122,7 @@ class Interpreter(Expressions):
 
     def _if(self, node: ast.If, body: Sequence[ast.stmt], rest: int) -> bool | None:
         """None: go on with the next statement; else the whole rest has been gone through, and whether it leaves."""
-        known = self._known(node.test)
+        known = bindings.known(node.test, main=self.frame.top is self.frame.module.env)
         test = self.value(node.test)
         if known is not None:
             return True if self.statements(node.body if known else node.orelse) else None
@@ -189,21 +168,6 @@ class Interpreter(Expressions):
                 names[name] = value
             elif present is not value:
                 names[name] = self.join((present, value), node)
-
-    def _known(self, test: ast.expr) -> bool | None:
-        """Whether a condition is known before the program runs."""
-        if isinstance(test, ast.Constant):
-            return bool(test.value)
-        if isinstance(test, ast.Name) and test.id == "TYPE_CHECKING":
-            return False
-        if isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING":
-            return False
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            known = self._known(test.operand)
-            return None if known is None else not known
-        if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__":
-            return isinstance(test.ops[0], ast.Eq)
-        return None
 
     def _for(self, node: ast.For | ast.AsyncFor) -> bool:
         over = self.value(node.iter)
@@ -346,7 +310,7 @@ class Interpreter(Expressions):
         frame = self.frame
         parent = frame.definition if frame.definition and isinstance(frame.definition.node, ast.ClassDef) else None
         name = f"{parent.name}.{node.name}" if parent is not None else node.name
-        scope = frame.scope if parent is not None or frame.names is frame.module.env else (frame.names, *frame.scope)
+        scope = frame.scope if parent is not None or frame.names is frame.top else (frame.names, *frame.scope)
         decorators = [self.value(d) for d in node.decorator_list]
         definition = Definition(name, node, frame.module, scope, decorators, parent)
         frame.names[node.name] = Value(FUNCTION, name, self.site(node), self.tick(), definition=definition, node=node)
@@ -355,7 +319,7 @@ class Interpreter(Expressions):
     def _class(self, node: ast.ClassDef) -> bool:
         outer = self.frame
         bases = [self.value(b) for b in node.bases]
-        scope = outer.scope if outer.names is outer.module.env else (outer.names, *outer.scope)
+        scope = outer.scope if outer.names is outer.top else (outer.names, *outer.scope)
         decorators = [self.value(d) for d in node.decorator_list]
         definition = Definition(node.name, node, outer.module, scope, decorators, bases=bases)
         self.frame = Frame(outer.module, {}, scope, definition)
@@ -379,8 +343,8 @@ class Interpreter(Expressions):
             if alias.name == "*":
                 source = self.project.find(base, self.frame.module)
                 if source is not None:
-                    own = {k: v for k, v in self.project.names(source).items() if not k.startswith("_")}
-                    self.frame.names.update(own)
+                    public = [name for name in self.project.names(source) if not name.startswith("_")]
+                    self.frame.names.update((name, Value(IMPORTED, f"{base}.{name}")) for name in public)
                 continue
             # Looked up when it is used: most of what a file imports leads nowhere that matters.
             name = f"{base}.{alias.name}" if base else alias.name
@@ -391,9 +355,9 @@ class Interpreter(Expressions):
         frame = self.frame
         for name in node.names:
             if isinstance(node, ast.Global):
-                frame.shared[name] = frame.module.env
+                frame.shared[name] = frame.top
             else:
-                frame.shared[name] = next((s for s in frame.scope if name in s), frame.module.env)
+                frame.shared[name] = next((s for s in frame.scope if name in s), frame.top)
         return False
 
     ACTIONS: dict[type, Callable[..., bool]] = {  # noqa: RUF012 - the same for every instance
@@ -424,144 +388,6 @@ class Interpreter(Expressions):
     }
     if hasattr(ast, "TryStar"):
         ACTIONS[ast.TryStar] = _try
-
-    # --- functions ----------------------------------------------------------------------------------------------------
-
-    def call_project(
-        self,
-        definition: Definition,
-        owner: Value | None,
-        arguments: Sequence[Value],
-        keywords: dict[str, Value],
-        event: object,
-    ) -> Value | None:
-        """Go through a function of the project at the place of its call; None where it is not gone into."""
-        node = definition.node
-        times = self.repeats.get(id(node), 0)
-        if len(self.stack) >= DEPTH or node in self.stack or times >= REPEATS:
-            self.complete = self.complete and node in self.stack
-            return None
-        if not self.project.telling(definition) and len(self.stack) >= SHALLOW:
-            return None
-        self.repeats[id(node)] = times + 1
-        return self._inline(definition, owner, arguments, keywords, event)
-
-    def _inline(
-        self,
-        definition: Definition,
-        owner: Value | None,
-        arguments: Sequence[Value],
-        keywords: dict[str, Value],
-        event: object,
-    ) -> Value | None:
-        node = definition.node
-        assert not isinstance(node, ast.ClassDef)
-        self.seen.add(id(node))
-        outer_frame, outer_block = self.frame, self.block
-        frame = Frame(definition.module, {}, definition.scope, definition, owner)
-        self._bind(frame, node.args, owner if definition.parent is not None else None, arguments, keywords, definition)
-        inlined = Inlined(
-            node, self.site(node, definition.module), self.block, order=self.tick(), definition=definition
-        )
-        inlined.call = event  # type: ignore[assignment]
-        self.block.items.append(inlined)
-        self.block = Block(inlined)
-        inlined.blocks.append(self.block)
-        for context in definition.decorators:
-            region = Region(node, inlined.site, self.block, order=self.order, context=context)
-            self.block.items.append(region)
-            self.block = Block(region)
-            region.blocks.append(self.block)
-        self.frame = frame
-        self.stack.append(node)
-        try:
-            if isinstance(node, ast.Lambda):
-                frame.returns.append(self.value(node.body))
-            else:
-                self.statements(node.body)
-        finally:
-            self.stack.pop()
-            self.frame, self.block = outer_frame, outer_block
-            inlined.end = self.order
-        if frame.yields:
-            return self.result("generator", node, tuple(frame.yields))
-        if not frame.returns:
-            return Value(CONSTANT, "None", constant=None)
-        return frame.returns[0] if len(frame.returns) == 1 else self.join(frame.returns, node)
-
-    def _bind(
-        self,
-        frame: Frame,
-        args: ast.arguments,
-        owner: Value | None,
-        arguments: Sequence[Value],
-        keywords: dict[str, Value],
-        definition: Definition,
-    ) -> None:
-        """Parameters get their arguments, their defaults, or something unknown."""
-        positional = [a.arg for a in (*args.posonlyargs, *args.args)]
-        given = list(arguments)
-        static = any(d.name == "builtins.staticmethod" for d in definition.decorators)
-        if owner is not None and not static:
-            given.insert(0, owner)
-        names = frame.names
-        entry = not self.stack
-        for name, value in zip(positional, given):
-            names[name] = value
-        if args.vararg is not None:
-            more = Value(SEQUENCE, "*", items=given[len(positional) :])
-            names[args.vararg.arg] = Value(UNKNOWN, args.vararg.arg) if entry else more
-        rest = Value(MAPPING, "**")
-        for name, value in keywords.items():
-            if name in positional or any(a.arg == name for a in args.kwonlyargs):
-                names.setdefault(name, value)
-            else:
-                rest.attributes[name] = value
-        if args.kwarg is not None:
-            names[args.kwarg.arg] = Value(UNKNOWN, args.kwarg.arg) if entry else rest
-        defaults: list[tuple[str, ast.expr | None]] = list(
-            zip(positional[len(positional) - len(args.defaults) :], args.defaults)
-        )
-        defaults += [(a.arg, d) for a, d in zip(args.kwonlyargs, args.kw_defaults)]
-        for name, default in defaults:
-            if name not in names and default is not None:
-                # An entry's arguments are unknown, whatever their defaults.
-                names[name] = Value(UNKNOWN, name) if entry else self.value(default)
-        for name in (*positional, *(a.arg for a in args.kwonlyargs)):
-            if name not in names:
-                names[name] = Value(UNKNOWN, name)
-
-    def instantiate(
-        self, cls: Value, arguments: tuple[Value, ...], keywords: dict[str, Value], node: ast.AST, event: object
-    ) -> Value:
-        """An object of a class of the project, its `__init__` gone through."""
-        definition = cls.definition
-        assert definition is not None
-        one = Value(
-            INSTANCE,
-            definition.name,
-            self.site(node),
-            self.tick(),
-            (*arguments, *keywords.values()),
-            definition=definition,
-            node=node,
-        )
-        init = member(definition, "__init__")
-        if init is not None and init.definition is not None:
-            self.call_project(init.definition, one, arguments, keywords, event)
-        return one
-
-    def tick(self) -> int:
-        """The next moment."""
-        self.order += 1
-        return self.order
-
-    def join(self, values: Iterable[Value], node: ast.AST) -> Value:
-        """Either of the values; the value itself where they are one."""
-        distinct = list({id(v): v for v in values}.values())
-        if len(distinct) == 1:
-            return distinct[0]
-        return Value(JOIN, "", self.site(node), self.order, tuple(distinct), node=node)
 
 
 def _replace(names: dict[str, Value], by: dict[str, Value]) -> None:

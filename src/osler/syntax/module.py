@@ -59,7 +59,9 @@ class Module:
         scopes: for each function, class and the module itself the scope around it.
         names: the names that are bound in the file in another way than by import, by scope.
         methods: for each function and class the last names of the calls in it, nested functions included.
-        env: the module's own names, once it has been interpreted.
+        env: the module's own names, once it has been interpreted as a script.
+        exported: its names as other modules see them; a statement is gone through when a name that it binds is needed.
+        pending: the statements that bind each name of `exported` that nobody has needed yet.
         cells: of a notebook, its code cells in order.
     """
 
@@ -75,6 +77,8 @@ class Module:
     names: dict[Scope, set[str]] = field(default_factory=dict)
     methods: dict[Scope, set[str]] = field(default_factory=dict)
     env: dict[str, Value] = field(default_factory=dict)
+    exported: dict[str, Value] = field(default_factory=dict)
+    pending: dict[str, list[ast.stmt]] = field(default_factory=dict)
     cells: list[Cell] = field(default_factory=list)
     _lines: list[str] = field(default_factory=list)
 

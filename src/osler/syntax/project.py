@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from osler.syntax.bindings import together
 from osler.syntax.interpreter import Interpreter
 from osler.syntax.module import Module, survey
 from osler.syntax.trace import Trace
-from osler.syntax.values import INSTANCE, Definition, Value
+from osler.syntax.values import INSTANCE, UNKNOWN, Definition, Value
 
+# Whose names the rules know. Their own sources are read as any user's: what happens behind a name is not followed.
+KNOWN = frozenset({"torch", "sklearn"})
 _FOREIGN = frozenset({"site-packages", "dist-packages"})
 
 # A function that calls one of these is worth a trace of its own.
@@ -93,8 +97,7 @@ class Project:
         self._lacking: dict[str, set[str]] = {}
         self._kinds: dict[Path, str] = {}
         self._roots: dict[Path, tuple[Path, str]] = {}
-        self._entered: set[Path] = set()
-        self._ready: set[Path] = set()
+        self._outlined: set[str] = set()
         self._using: str | None = None
         self._telling: dict[tuple[str, int], bool] = {}
         self._reach: dict[str, set[str]] = {}
@@ -120,8 +123,16 @@ class Project:
             self.used.setdefault(self._using, set()).add(module.path)
         return module
 
+    def holds(self, name: str, importer: Module) -> bool:
+        """Whether a dotted name is a module of the project as the importer sees it; the file is not read."""
+        return self._path(name, importer) is not None
+
     def _find(self, name: str, importer: Module) -> Module | None:
-        if not name or name.startswith("."):
+        path = self._path(name, importer)
+        return None if path is None else self.open(path)
+
+    def _path(self, name: str, importer: Module) -> Path | None:
+        if not name or name.startswith(".") or name.partition(".")[0] in KNOWN:
             return None
         here = Path(importer.path)
         root, own = self._place(here)
@@ -129,7 +140,7 @@ class Project:
         if key not in self._found:
             self._found[key] = self._locate(name, here.parent, root, self._package(here, own))
         path = self._found[key]
-        return None if path is None or path == here else self.open(path)
+        return None if path == here else path
 
     def _locate(self, name: str, folder: Path, root: Path, package: str) -> Path | None:
         # A script's own folder is on its path; installed packages know only themselves as a project.
@@ -251,21 +262,40 @@ class Project:
     # --- interpretation -----------------------------------------------------------------------------------------------
 
     def names(self, module: Module) -> dict[str, Value]:
-        """A module's names, as another module sees them after `import`."""
-        path = Path(module.path)
-        if path not in self._entered:
-            self._entered.add(path)
-            using, self._using = self._using, module.path
-            try:
-                Interpreter(self).names_only(module)
-            finally:
-                self._using = using
-        return module.env
+        """A module's names, as another module sees them after `import`; some are `PENDING` until they are `needed`."""
+        if module.path not in self._outlined:
+            self._outlined.add(module.path)
+            with self._facts_of(module):
+                Interpreter(self).outline(module)
+        return module.exported
+
+    def name(self, module: Module, name: str) -> Value | None:
+        """What a name of a module is to another module; None where it has none."""
+        names = self.names(module)
+        return Interpreter(self).resolved(names[name], name, names, module) if name in names else None
+
+    def needed(self, module: Module, name: str) -> Value:
+        """A pending name of a module: the statements that bind it are gone through, in their order."""
+        body = together(module.pending, name)
+        for one in [n for n, nodes in module.pending.items() if not body.isdisjoint(nodes)]:
+            del module.pending[one], module.exported[one]
+        with self._facts_of(module):
+            Interpreter(self).fill(module, sorted(body, key=lambda s: (s.lineno, s.col_offset)))
+        # Nothing where its own definition asks for it, or none of its statements was reached.
+        return self.name(module, name) or Value(UNKNOWN, name)
+
+    @contextlib.contextmanager
+    def _facts_of(self, module: Module) -> Iterator[None]:
+        """What is found meanwhile belongs to the module's facts."""
+        using, self._using = self._using, module.path
+        try:
+            yield
+        finally:
+            self._using = using
 
     def traces(self, module: Module) -> list[Trace]:
         """What the module does as a script, then each of its functions and methods that the script does not reach."""
         self._using = module.path
-        self._entered.add(Path(module.path))
         interpreter = Interpreter(self)
         out = [interpreter.script(module)]
         own = [v.definition for v in module.env.values() if v.definition is not None and v.kind != INSTANCE]

@@ -25,6 +25,7 @@ class Site(NamedTuple):
 
 
 # What a value is. Only what the interpreter itself has to tell apart; the meaning of a library's names is the rules'.
+PENDING = "pending"  # a name of an imported module whose statements nobody has needed yet
 IMPORTED = "imported"  # a name brought in by `import` that nobody has used yet; `name` is its dotted path
 UNKNOWN = "unknown"  # nobody knows: a parameter of an entry point, an attribute never assigned
 MODULE = "module"  # an imported module; `name` is its dotted path

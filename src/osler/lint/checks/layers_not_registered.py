@@ -11,7 +11,7 @@ from osler.lint.hit import Hit
 from osler.lint.ownership import LAYERS
 from osler.lint.reading import brings_in, named, own_nodes
 from osler.syntax.module import Module
-from osler.syntax.values import CLASS, Site, Value, ancestry
+from osler.syntax.values import CLASS, Site, ancestry
 
 RULE = "layers-not-registered"
 CALLS: frozenset[str] = frozenset()
@@ -171,7 +171,7 @@ def _is_module(facts: Facts, cls: ast.ClassDef) -> bool:
         return True
     if not cls.bases:
         return False
-    value: Value | None = facts.project.names(facts.module).get(cls.name)
+    value = facts.project.name(facts.module, cls.name)
     if value is None or value.kind != CLASS or value.definition is None or value.definition.node is not cls:
         return False
     return any(a in _BASES for a in ancestry(value))

@@ -159,7 +159,7 @@ def _reset(trace: Trace) -> Iterator[Hit]:
             inside = list(loop.events())
             if not any(e.name == ".backward" for e in inside):
                 continue
-            if event.branches(loop) or _makes_model(loop, inside):
+            if event.branches(loop) or _makes_model(loop, inside) or _compares(event, inside):
                 break
             if any(_varies(v, loop) for v in slice_back(event.arguments[0], limit=60)):
                 continue
@@ -173,6 +173,11 @@ def _reset(trace: Trace) -> Iterator[Hit]:
                 evidence={"loop": loop.site.line},
             )
             break
+
+
+def _compares(event: Event, inside: list[Event]) -> bool:
+    """The pass seeds more than once: what runs between is to draw the same numbers."""
+    return any(e.name == event.name and e is not event for e in inside)
 
 
 def _varies(value: Value, loop: Loop) -> bool:

@@ -7,7 +7,19 @@ from collections.abc import Iterator
 from osler.core.finding import Confidence, Severity
 from osler.lint.facts import Facts
 from osler.lint.hit import Hit
-from osler.lint.leakage import CROSS, LISTS, SUPERVISED, Learned, Rows, Split, learned, learner, rows, some_rows
+from osler.lint.leakage import (
+    CROSS,
+    LISTS,
+    SUPERVISED,
+    Learned,
+    Rows,
+    Split,
+    cross_fitted,
+    learned,
+    learner,
+    rows,
+    some_rows,
+)
 from osler.syntax.values import Value, alternatives, slice_back
 
 RULE = "preprocess-leak"
@@ -112,4 +124,6 @@ def _hit(found: Learned, line: int, how: str, confidence: Confidence, one: Rows)
         advice = f"Split first (line {line}), then take it from the training part and apply it to both."
     if found.statistic and confidence is Confidence.DEFINITE:
         confidence = Confidence.PROBABLE
+    if cross_fitted(found.made):
+        severity, confidence = None, Confidence.POSSIBLE
     return Hit(event.site, message, advice, confidence, severity, evidence={"step": found.what, "split": line})
