@@ -17,6 +17,7 @@ from osler.syntax.values import (
     JOIN,
     RESULT,
     SEQUENCE,
+    UNKNOWN,
     Site,
     Value,
     alternatives,
@@ -302,6 +303,27 @@ def cross_fitted(value: Value) -> bool:
     if value.name != ".fit_transform" or not value.sources:
         return False
     return all(v.name == "sklearn.preprocessing.TargetEncoder" for v in alternatives(value.sources[0]))
+
+
+def drawn(value: Value) -> bool:
+    """The rows come from a random generator in the program itself: what is learned from all of them was known before."""
+    generated = False
+    for one in slice_back(value, lambda v: not _random(v)):
+        if _random(one):
+            generated = True
+        elif (
+            one.kind == UNKNOWN
+            or (one.kind == RESULT and one.event is not None and not one.sources)
+            or one.name.rpartition(".")[2].startswith(("read", "load", "fetch", "open"))
+        ):
+            return False
+    return generated
+
+
+def _random(value: Value) -> bool:
+    return value.name.startswith(("numpy.random.", "sklearn.datasets.make_", "random.")) or (
+        value.name == "sklearn.utils.check_random_state"
+    )
 
 
 def some_rows(value: Value) -> bool:

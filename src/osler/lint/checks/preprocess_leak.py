@@ -15,6 +15,7 @@ from osler.lint.leakage import (
     Rows,
     Split,
     cross_fitted,
+    drawn,
     learned,
     learner,
     rows,
@@ -124,6 +125,8 @@ def _hit(found: Learned, line: int, how: str, confidence: Confidence, one: Rows)
         advice = f"Split first (line {line}), then take it from the training part and apply it to both."
     if found.statistic and confidence is Confidence.DEFINITE:
         confidence = Confidence.PROBABLE
+    if severity is not Severity.ERROR and found.rows is not None and drawn(found.rows):
+        confidence = Confidence.POSSIBLE
     if cross_fitted(found.made):
         severity, confidence = None, Confidence.POSSIBLE
     return Hit(event.site, message, advice, confidence, severity, evidence={"step": found.what, "split": line})
