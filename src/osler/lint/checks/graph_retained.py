@@ -10,12 +10,14 @@ from osler.lint.facts import Facts
 from osler.lint.hit import Edit, Fix, Hit
 from osler.lint.losses import given_to_backward, terms
 from osler.lint.order import BACKWARDS, root, without_gradient
+from osler.lint.reading import twins
 from osler.syntax.trace import Event, Loop
 from osler.syntax.values import JOIN, RESULT, SEQUENCE, Value, alternatives, same, slice_back
 
 RULE = "graph-retained"
 CALLS = frozenset({"backward", "manual_backward"})
 
+_CUT = frozenset((".detach", ".item", ".data", ".numpy", ".tolist", "builtins.float"))
 _TENSOR = ("()", "torch.nn.functional.", "+", "-", "*", "/")
 
 
@@ -25,7 +27,7 @@ def check(facts: Facts) -> Iterator[Hit]:
         if not event.arguments or event.receiver is None or (event.name == "+=" and without_gradient(event)):
             continue
         loop = next((n for n in event.loops() if any(e.name in BACKWARDS for e in n.events())), None)
-        if loop is None or not _kept_over(event, loop):
+        if loop is None or not _kept_over(event, loop) or _begun_anew(event, loop) or _partly_cut(event):
             continue
         backward = _of_the_same(event, loop)
         if backward is None or _goes_to_backward(event):
@@ -62,6 +64,24 @@ def _kept_over(event: Event, loop: Loop) -> bool:
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute)
     )
     return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute) and not set_anew
+
+
+def _begun_anew(event: Event, loop: Loop) -> bool:
+    """The loop itself sets what is added up to something new now and then: that many graphs, and no more, are kept."""
+    node = event.node
+    if not isinstance(node, ast.AugAssign):
+        return False
+    for statement in ast.walk(loop.node):
+        if isinstance(statement, ast.Assign):
+            targets = [e for t in statement.targets for e in (t.elts if isinstance(t, ast.Tuple) else [t])]
+            if any(twins(target, node.target) for target in targets):
+                return True
+    return False
+
+
+def _partly_cut(event: Event) -> bool:
+    """On one of the ways to it the value has left its graph: `if train: loss.backward(); loss = loss.detach()`."""
+    return any(v.name in _CUT for v in alternatives(event.arguments[0]))
 
 
 def _of_the_same(event: Event, loop: Loop) -> Event | None:

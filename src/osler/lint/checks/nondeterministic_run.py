@@ -9,7 +9,7 @@ from osler.core.finding import Confidence
 from osler.lint.facts import Facts
 from osler.lint.hit import Edit, Fix, Hit
 from osler.lint.objects import known_model
-from osler.lint.reading import is_true, own_nodes
+from osler.lint.reading import is_false, is_true, own_nodes
 from osler.syntax.module import Module
 from osler.syntax.trace import Event, Loop, Region, Trace
 from osler.syntax.values import CONSTANT, INSTANCE, JOIN, Site, Value, slice_back
@@ -55,7 +55,7 @@ def _benchmark(module: Module) -> Iterator[Hit]:
         ]
         for assignment in switched:
             asked = next((line for line in _asked(module, scope, assignment)), None)
-            if asked is None:
+            if asked is None or _given_up(module, scope, assignment):
                 continue
             value = assignment.value
             edit = Edit(value.lineno, value.col_offset, value.end_lineno or 0, value.end_col_offset or 0, "False")
@@ -86,6 +86,17 @@ def _asked(module: Module, scope: ast.AST, assignment: ast.Assign) -> Iterator[i
             call = statement.value if isinstance(statement, ast.Expr) else None
             if isinstance(call, ast.Call) and module.dotted(call.func) == _ASKS and _first_true(call):
                 yield statement.lineno
+
+
+def _given_up(module: Module, scope: ast.AST, assignment: ast.Assign) -> bool:
+    """The statements beside it take the wish for determinism back."""
+    own = (_blocks_around(scope, assignment) or [[]])[-1]
+    return any(
+        isinstance(s, ast.Assign)
+        and is_false(s.value)
+        and any(isinstance(t, ast.Attribute) and module.dotted(t) == f"{_CUDNN}.deterministic" for t in s.targets)
+        for s in own
+    )
 
 
 def _first_true(call: ast.Call) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
 from osler.lint.hit import Hit
-from osler.lint.reading import is_false, own_nodes, words
-from osler.syntax.module import Call, Scope
+from osler.lint.reading import Bindings, is_false, last_name, own_nodes, words
+from osler.syntax.module import Call, Module, Scope
 from osler.syntax.values import Site
 
 RULE = "state-partial-load"
@@ -32,6 +32,8 @@ _PARTS = (
     "average",
 )
 
+_READS = frozenset({"load", "load_file", "load_url", "load_state_dict_from_url", "load_checkpoint", "safe_load"})
+
 
 def check(facts: Facts) -> Iterator[Hit]:
     """Each `load_state_dict(…, strict=False)` whose result is dropped."""
@@ -47,7 +49,10 @@ def check(facts: Facts) -> Iterator[Hit]:
             continue
         if _in_loop(call):
             continue  # shard by shard
+        if _chosen_by_keys(call):
+            continue
         meant = any(p in word for word in words([call.node]) for p in _PARTS) or _explained(facts, call)
+        meant = meant or _own(call) or not _read_whole(facts.module, call)
         yield Hit(
             Site(facts.module.path, call.node.lineno, call.node.col_offset),
             "strict=False loads the keys that fit and passes over the rest, and the result that names them is dropped: "
@@ -61,6 +66,47 @@ def check(facts: Facts) -> Iterator[Hit]:
 def _in_loop(call: Call) -> bool:
     loops = (n for n in own_nodes(call.scope) if isinstance(n, (ast.For, ast.While)))
     return any(node is call.node for loop in loops for node in ast.walk(loop))
+
+
+def _chosen_by_keys(call: Call) -> bool:
+    """It stands under a condition that asks for the state's keys."""
+    tests = [n for n in own_nodes(call.scope) if isinstance(n, ast.If) and "keys" in words([n.test])]
+    return any(node is call.node for test in tests for node in ast.walk(test))
+
+
+def _own(call: Call) -> bool:
+    """An object that reads its own state: what it leaves out of it it knows."""
+    func = call.node.func
+    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self"
+
+
+def _read_whole(module: Module, call: Call) -> bool:
+    """The state was read from a file, or comes from a caller, and is given as it was.
+
+    A part that the program itself picked does not fit by design.
+    """
+    bindings = Bindings(call.scope)
+    queue: list[ast.AST | None] = [call.argument(0, "state_dict")]
+    seen: set[str] = set()
+    read = False
+    while queue:
+        node = queue.pop()
+        if isinstance(node, (ast.Dict, ast.DictComp)):
+            return False
+        if isinstance(node, ast.Call):
+            last = module.dotted(node.func).rpartition(".")[2] or last_name(node.func)
+            read = read or last in _READS
+            if last == "state_dict":
+                return False  # of another module in memory
+            queue += [*node.args, node.func]
+        elif isinstance(node, (ast.Subscript, ast.Attribute)):
+            queue.append(node.value)
+        elif isinstance(node, ast.Name) and node.id not in seen:
+            seen.add(node.id)
+            values = bindings.values.get(node.id, [])
+            read = read or (None in values and node.id != "self")
+            queue += values
+    return read
 
 
 def _explained(facts: Facts, call: Call) -> bool:

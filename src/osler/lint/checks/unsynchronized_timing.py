@@ -50,6 +50,8 @@ def _trace(trace: Trace, moved: set[int], sure: bool) -> Iterator[Hit]:
         between = [e for e in events if start.order < e.order < stop.order]
         if any(_waits(e) for e in between) or _goes_through_a_loader(trace, start, stop):
             continue
+        if _part_of_a_whole(events, readings, start, stop):
+            continue
         work = next((e for e in between if _on_device(e, moved)), None)
         if work is None or any(_unseen(e, moved) and id(e) not in followed for e in between):
             continue
@@ -60,6 +62,14 @@ def _trace(trace: Trace, moved: set[int], sure: bool) -> Iterator[Hit]:
             Confidence.DEFINITE if sure else Confidence.PROBABLE,
             evidence={"start": start.site.line, "work": work.site.line},
         )
+
+
+def _part_of_a_whole(events: list[Event], readings: list[Event], start: Event, stop: Event) -> bool:
+    """A longer measurement around this one waits at its end: what is read here is the time of the host, and meant so."""
+    if not any(r.order < start.order for r in readings):
+        return False
+    ends = [r.order for r in readings if r.order > stop.order]
+    return any(_waits_for_device(e) and any(e.order < end for end in ends) for e in events if e.order > stop.order)
 
 
 def _moved(events: list[Event]) -> tuple[set[int], bool]:
@@ -96,6 +106,12 @@ def _cuda(device: Value) -> list[bool]:
 def _waits(event: Event) -> bool:
     return (
         event.method in _WAITS or event.name.startswith(("builtins.print", "logging.")) or "sync" in event.name.lower()
+    )
+
+
+def _waits_for_device(event: Event) -> bool:
+    return "sync" in event.name.lower() or any(
+        "sync" in v.name.lower() for v in alternatives(event.receiver or event.result)
     )
 
 
