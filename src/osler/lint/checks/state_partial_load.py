@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
 from osler.lint.hit import Hit
-from osler.lint.reading import Bindings, is_false, last_name, own_nodes, words
+from osler.lint.reading import Bindings, brings_in, is_false, last_name, own_nodes, words
 from osler.syntax.module import Call, Module, Scope
 from osler.syntax.values import Site
 
@@ -53,6 +53,7 @@ def check(facts: Facts) -> Iterator[Hit]:
             continue
         meant = any(p in word for word in words([call.node]) for p in _PARTS) or _explained(facts, call)
         meant = meant or _own(call) or not _read_whole(facts.module, call)
+        meant = meant or brings_in(facts.module, "tensordict")  # a TensorDict has the method too, and parts by design
         yield Hit(
             Site(facts.module.path, call.node.lineno, call.node.col_offset),
             "strict=False loads the keys that fit and passes over the rest, and the result that names them is dropped: "
