@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
 from osler.lint.hit import Hit
-from osler.lint.reading import is_false, own_nodes, words
+from osler.lint.reading import is_false, own_nodes, site_of, words
 from osler.syntax.module import Call, Scope
-from osler.syntax.values import Site
 
 RULE = "state-partial-load"
 CALLS = frozenset({"load_state_dict"})
@@ -49,7 +48,7 @@ def check(facts: Facts) -> Iterator[Hit]:
             continue  # shard by shard
         meant = any(p in word for word in words([call.node]) for p in _PARTS) or _explained(facts, call)
         yield Hit(
-            Site(facts.module.path, call.node.lineno, call.node.col_offset),
+            site_of(facts.module, call.node),
             "strict=False loads the keys that fit and passes over the rest, and the result that names them is dropped: "
             "whatever did not fit keeps its initial values.",
             "Leave strict=False out; or keep the result and check it: "
