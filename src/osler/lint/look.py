@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from osler.catalogue import RULES
 from osler.core.finding import Finding, Where
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, with_lines
 from osler.lint.registry import CHECKS, Check
+from osler.lint.source import place
 from osler.syntax.module import Module
+from osler.syntax.values import Site
 
 Failed = Callable[[str, Exception], None]
 
@@ -41,30 +45,72 @@ def look(facts: Facts, checks: Iterable[Check] = CHECKS, failed: Failed | None =
 
 
 def to_finding(rule: str, hit: Hit, facts: Facts) -> Finding:
-    """A hit as the rest of osler knows it: columns in characters, 1-based; lines of a notebook within their cell."""
-    module = facts.project.at(hit.site.file) or facts.module
+    """A hit as the rest of osler knows it: columns in characters, 1-based; lines of a notebook within their cell.
+
+    Other places are named as they are seen from the finding's own.
+    """
+    module = _module(facts, hit.site.file)
     end_line = hit.end_line if hit.end_line is not None else hit.site.line
     end = hit.end_column
-    cell = next((c for c in reversed(module.cells) if hit.site.line > c.offset), None)
-    offset = 0 if cell is None else cell.offset
+    cell, line = place(module.cells, hit.site.line)
+    offset = hit.site.line - line
+    here = _Here(hit.site.file, cell, facts)
     where = Where(
         file=hit.site.file,
-        line=hit.site.line - offset,
+        line=line,
         character=_character(module, hit.site.line, hit.site.column),
         end_line=end_line - offset,
         end_character=len(module.line(end_line)) + 1 if end is None else _character(module, end_line, end),
-        cell=None if cell is None else cell.number,
+        cell=cell,
     )
     return Finding(
         rule=rule,
         severity=RULES[rule].severity if hit.severity is None else hit.severity,
         confidence=hit.confidence,
-        message=hit.message,
+        message=with_lines(hit.message, here.words),
         where=where,
-        evidence=dict(hit.evidence),
-        fix=hit.advice,
+        evidence={name: here.fact(value) for name, value in hit.evidence.items()},
+        fix=with_lines(hit.advice, here.words),
         touches=hit.touches,
     )
+
+
+def _module(facts: Facts, file: str) -> Module:
+    """The module of a place: the file that is looked at, or one that it was followed into."""
+    return facts.project.at(file) or facts.module
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """The place of a finding, from which other places are seen: file and cell."""
+
+    file: str
+    cell: int | None
+    facts: Facts
+
+    def words(self, file: str, line: int) -> str:
+        """A place as it is read in a sentence: `line 40`, `line 40 of engine.py`, `cell 3, line 2`."""
+        cell, line = place(_module(self.facts, file).cells, line)
+        away = file != self.file
+        in_cell = f"cell {cell}, " if cell is not None and (away or cell != self.cell) else ""
+        return f"{in_cell}line {line}" + (f" of {self._named(file)}" if away else "")
+
+    def fact(self, value: object) -> object:
+        """A fact that is a place as a number where that is a line of the same text, else as `engine.py:40` or `cell 3:2`."""
+        if not isinstance(value, Site):
+            return value
+        cell, line = place(_module(self.facts, value.file).cells, value.line)
+        file = [self._named(value.file)] if value.file != self.file else []
+        within = [f"cell {cell}"] if cell is not None else []
+        return ":".join([*file, *within, str(line)]) if file or within else line
+
+    def _named(self, file: str) -> str:
+        """A file as it lies from the finding's folder, whatever the working directory; one far away by its whole path."""
+        try:
+            way = os.path.relpath(file, os.path.dirname(self.file) or os.curdir)
+        except ValueError:  # on another drive
+            return file
+        return file if os.path.isabs(file) and len(file) < len(way) else way
 
 
 def _character(module: Module, line: int, column: int) -> int:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from osler.syntax.module import Module, Scope
+from osler.syntax.values import Site
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -92,6 +93,11 @@ def reads(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute):
         return reads(node.value)
     return isinstance(node, ast.Name)
+
+
+def site_of(module: Module, node: ast.expr | ast.stmt) -> Site:
+    """Where a node of a module begins."""
+    return Site(module.path, node.lineno, node.col_offset)
 
 
 def last_name(node: ast.AST | None) -> str:

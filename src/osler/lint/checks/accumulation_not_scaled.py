@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.losses import given_to_backward, mean_loss, scaling, terms
 from osler.lint.order import accumulation
 from osler.lint.turns import Turn, turns
@@ -33,11 +33,11 @@ def check(facts: Facts) -> Iterator[Hit]:
                 continue
             yield Hit(
                 backward.site,
-                f"The mean losses of several micro-batches are added up for one step (line {turn.step.site.line}) and "
+                f"The mean losses of several micro-batches are added up for one step ({line_of(turn.step.site)}) and "
                 "nothing divides by their number, so the gradient is that many times larger than that of the whole batch.",
                 "Divide the loss by the number of micro-batches before backward: (loss / k).backward().",
                 Confidence.POSSIBLE if _indifferent(turn) else Confidence.PROBABLE,
-                evidence={"step": turn.step.site.line},
+                evidence={"step": turn.step.site},
             )
             break
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence, Severity
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.objects import stepped
 from osler.lint.order import Accumulation, accumulation, remainder, root, steps
 from osler.lint.turns import Turn, clears, turns
-from osler.syntax.values import CONSTANT, Value, alternatives, same, slice_back
+from osler.syntax.values import CONSTANT, Site, Value, alternatives, same, slice_back
 
 RULE = "accumulation-tail-dropped"
 CALLS = frozenset({"step"})
@@ -30,15 +30,17 @@ def check(facts: Facts) -> Iterator[Hit]:
         if left == 0:
             continue
         cleared = _cleared_each_epoch(turn)
-        fate = f"the gradients are cleared in line {cleared}" if cleared else "they wait for the next epoch or are lost"
+        fate = "they wait for the next epoch or are lost"
+        if cleared is not None:
+            fate = f"the gradients are cleared in {line_of(cleared)}"
         amount = f"The last {left} micro-batches" if left else "Micro-batches after the last full group"
         yield Hit(
             turn.loop.site,
-            f"{amount} of this loop never reach step (line {turn.step.site.line}): {fate}.",
+            f"{amount} of this loop never reach step ({line_of(turn.step.site)}): {fate}.",
             "Step at the last pass too: if (i + 1) % k == 0 or i + 1 == len(loader).",
             Confidence.DEFINITE if left and turn.known else Confidence.PROBABLE if cleared else Confidence.POSSIBLE,
             severity=Severity.WARNING if left else None,
-            evidence={"step": turn.step.site.line, **({"left over": left} if left else {})},
+            evidence={"step": turn.step.site, **({"left over": left} if left else {})},
         )
 
 
@@ -79,12 +81,12 @@ def _left_over(found: Accumulation) -> int | None:
     return passes % group
 
 
-def _cleared_each_epoch(turn: Turn) -> int | None:
-    """The line outside the loop and inside the one around it that clears the gradients."""
+def _cleared_each_epoch(turn: Turn) -> Site | None:
+    """The place outside the loop and inside the one around it that clears the gradients."""
     outer = turn.step.loops()[turn.step.loops().index(turn.loop) + 1 :]
     if not outer:
         return None
     for event in outer[0].events():
         if clears(event) and not turn.loop.order < event.order <= turn.loop.end and event.loop is outer[0]:
-            return event.site.line
+            return event.site
     return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.objects import known_optimizer, stepped
 from osler.lint.order import BACKWARDS, Stretch, given, steps, stretch
 from osler.lint.turns import CLIPS, clears
@@ -43,10 +43,10 @@ def _late(clip: Event, before: list[Event], after: list[Event], stepping: set[in
         return
     yield Hit(
         clip.site,
-        f"The gradients are clipped after step (line {step.site.line}) has applied them unclipped.",
-        f"Clip between backward (line {backward.site.line}) and step (line {step.site.line}).",
+        f"The gradients are clipped after step ({line_of(step.site)}) has applied them unclipped.",
+        f"Clip between backward ({line_of(backward.site)}) and step ({line_of(step.site)}).",
         _confidence(step),
-        evidence={"backward": backward.site.line, "step": step.site.line},
+        evidence={"backward": backward.site, "step": step.site},
     )
 
 
@@ -66,11 +66,11 @@ def _early(clip: Event, after: list[Event], stepping: set[int], around: Stretch)
         return
     yield Hit(
         clip.site,
-        f"The gradients are clipped before backward (line {backward.site.line}) makes them, so step (line "
-        f"{step.site.line}) applies them unclipped.",
-        f"Clip between backward (line {backward.site.line}) and step (line {step.site.line}).",
+        f"The gradients are clipped before backward ({line_of(backward.site)}) makes them, so step ("
+        f"{line_of(step.site)}) applies them unclipped.",
+        f"Clip between backward ({line_of(backward.site)}) and step ({line_of(step.site)}).",
         _confidence(step),
-        evidence={"backward": backward.site.line, "step": step.site.line},
+        evidence={"backward": backward.site, "step": step.site},
     )
 
 

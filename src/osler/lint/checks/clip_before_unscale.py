@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.order import backwards, given, independent, leaves, stretch
 from osler.lint.turns import scaled
 from osler.syntax.trace import Event
@@ -27,14 +27,13 @@ def check(facts: Facts) -> Iterator[Hit]:
         if found is None:
             continue
         backward, scaler = found
-        line = backward.site.line
         yield Hit(
             clip.site,
-            f"The gradients of line {line} are clipped while they are still multiplied by the loss scale, so the limit "
+            f"The gradients of {line_of(backward.site)} are clipped while they are still multiplied by the loss scale, so the limit "
             "is thousands of times smaller than it says.",
             "Call scaler.unscale_(optimizer) once, between backward and this line.",
             Confidence.DEFINITE if any(v.kind == INSTANCE for v in alternatives(scaler)) else Confidence.PROBABLE,
-            evidence={"backward": line},
+            evidence={"backward": backward.site},
         )
 
 

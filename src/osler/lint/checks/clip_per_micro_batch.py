@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.order import accumulation
 from osler.lint.turns import turns
 
@@ -23,12 +23,12 @@ def check(facts: Facts) -> Iterator[Hit]:
         for clip in turn.clips:
             if not found.each(clip):
                 continue
-            step = turn.step.site.line
+            step = turn.step.site
             yield Hit(
                 clip.site,
-                "The partly accumulated gradients are clipped with every micro-batch, although step (line "
-                f"{step}) comes only after several: early micro-batches are shrunk again and again, late ones are not.",
-                f"Clip once, directly before step (line {step}).",
+                "The partly accumulated gradients are clipped with every micro-batch, although step ("
+                f"{line_of(step)}) comes only after several: early micro-batches are shrunk again and again, late ones are not.",
+                f"Clip once, directly before step ({line_of(step)}).",
                 Confidence.DEFINITE if turn.known else Confidence.PROBABLE,
-                evidence={"step": step, "backward": turn.backwards[0].site.line},
+                evidence={"step": step, "backward": turn.backwards[0].site},
             )

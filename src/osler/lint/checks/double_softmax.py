@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.losses import torch_loss
 from osler.syntax.values import INSTANCE, JOIN, RESULT, Value, alternatives
 
@@ -52,14 +52,14 @@ def check(facts: Facts) -> Iterator[Hit]:
             continue
         made = _makers(given)
         kinds = {kind for _, kind in made}
-        line = made[0][0].site.line if made and made[0][0].site else event.site.line
-        evidence: dict[str, object] = {"loss": loss, "line": line}
+        site = (made[0][0].site if made else None) or event.site
+        evidence: dict[str, object] = {"loss": loss, "line": site}
         if loss in _LOGITS and kinds and kinds <= {"softmax", "sigmoid"}:
             word = kinds.pop()
             yield Hit(
                 event.site,
                 f"{loss} expects logits and applies its own {'sigmoid' if 'inary' in loss or 'BCE' in loss else 'softmax'}, "
-                f"but gets the result of {word} (line {line}): the loss cannot come near 0 and its gradients are small.",
+                f"but gets the result of {word} ({line_of(site)}): the loss cannot come near 0 and its gradients are small.",
                 f"Give it the logits: leave {word} out, and apply it only where probabilities are read.",
                 Confidence.DEFINITE,
                 evidence=evidence,
@@ -68,7 +68,7 @@ def check(facts: Facts) -> Iterator[Hit]:
             word = kinds.pop()
             yield Hit(
                 event.site,
-                f"{loss} expects log-probabilities and gets the result of {word} (line {line}): the loss has no logarithm.",
+                f"{loss} expects log-probabilities and gets the result of {word} ({line_of(site)}): the loss has no logarithm.",
                 "Use log_softmax in its place, or give the logits to cross_entropy.",
                 Confidence.DEFINITE,
                 evidence=evidence,
@@ -76,7 +76,7 @@ def check(facts: Facts) -> Iterator[Hit]:
         elif loss in _PROBABILITIES and kinds == {"linear"}:
             yield Hit(
                 event.site,
-                f"{loss} expects probabilities and gets the output of a linear layer (line {line}), which can be any number.",
+                f"{loss} expects probabilities and gets the output of a linear layer ({line_of(site)}), which can be any number.",
                 "Use binary_cross_entropy_with_logits, which takes the layer's output as it is.",
                 Confidence.DEFINITE,
                 evidence=evidence,

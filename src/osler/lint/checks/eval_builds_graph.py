@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.modes import mode_at, model_calls, switch
 from osler.lint.order import BACKWARDS
 from osler.syntax.trace import Event, Inlined, Region, Trace
@@ -52,11 +52,11 @@ def _script(trace: Trace) -> Iterator[Hit]:
         done.add(loop.site)
         yield Hit(
             loop.site,
-            f"This loop evaluates the model (line {call.site.line}, in eval mode since line {mode.site.line}) and records "
+            f"This loop evaluates the model ({line_of(call.site)}, in eval mode since {line_of(mode.site)}) and records "
             "a graph for gradients that nobody asks for.",
             "Put the loop under with torch.no_grad(): or torch.inference_mode().",
             Confidence.DEFINITE,
-            evidence={"call": call.site.line, "eval": mode.site.line},
+            evidence={"call": call.site, "eval": mode.site},
         )
 
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence, Severity
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.leakage import EVALUATES, LIBRARIES, Rows, rows
-from osler.lint.reading import Bindings, brings_in, last_name, target_name, twins
+from osler.lint.reading import Bindings, brings_in, last_name, site_of, target_name, twins
 from osler.syntax.module import Call, Scope
 from osler.syntax.trace import Event
-from osler.syntax.values import INSTANCE, Site, alternatives, slice_back
+from osler.syntax.values import INSTANCE, alternatives, slice_back
 
 RULE = "eval-on-training-data"
 CALLS = frozenset({"DataLoader", "score", "predict", "predict_proba", "evaluate", "validate", "fit", "Trainer"})
@@ -49,10 +49,6 @@ def check(facts: Facts) -> Iterator[Hit]:
             yield from _itself(trace.events())
 
 
-def _site(facts: Facts, node: ast.expr) -> Site:
-    return Site(facts.module.path, node.lineno, node.col_offset)
-
-
 # --- loaders ----------------------------------------------------------------------------------------------------------
 
 
@@ -71,19 +67,20 @@ def _loaders(facts: Facts, loaders: list[Call], bindings: dict[Scope, Bindings])
             bound = bindings.setdefault(call.scope, Bindings(call.scope))
             if isinstance(data, ast.Name) and len(bound.values.get(data.id, ())) > 1:
                 continue
+            twin = site_of(facts.module, other.node)
             yield Hit(
-                _site(facts, call.node),
-                f"`{name}` goes through the same data as `{target_name(other.parent)}` (line {other.node.lineno}): the "
-                "model is judged on what it was trained on.",
+                site_of(facts.module, call.node),
+                f"`{name}` goes through the same data as `{target_name(other.parent)}` ({line_of(twin)}): the model is judged "
+                "on what it was trained on.",
                 f"Give `{name}` the rows that were held out.",
-                evidence={"training": other.node.lineno},
+                evidence={"training": twin},
             )
             break
         else:
             flag = _train_flag(bindings.setdefault(call.scope, Bindings(call.scope)).follow(data))
             if flag and training and not any(call.keyword(k) for k in _CHOOSE):
                 yield Hit(
-                    _site(facts, call.node),
+                    site_of(facts.module, call.node),
                     f"`{name}` is given the training part: its dataset is made with {flag}.",
                     "Ask the dataset for its test or validation part.",
                     Confidence.PROBABLE,
@@ -126,11 +123,12 @@ def _lightning(facts: Facts, loaders: list[Call]) -> Iterator[Hit]:
             continue
         data = call.argument(0, "dataset")
         if isinstance(data, ast.Attribute) and twins(data, other.argument(0, "dataset")) and _alike(call, other):
+            twin = site_of(facts.module, other.node)
             yield Hit(
-                _site(facts, call.node),
-                f"`{name}` gives the same data as `train_dataloader` (line {other.node.lineno}).",
+                site_of(facts.module, call.node),
+                f"`{name}` gives the same data as `train_dataloader` ({line_of(twin)}).",
                 f"Give `{name}` the rows that were held out.",
-                evidence={"training": other.node.lineno},
+                evidence={"training": twin},
             )
 
 
@@ -144,7 +142,7 @@ def _trainers(facts: Facts) -> Iterator[Hit]:
             for first, second in _pairs(call):
                 if twins(first, second):
                     yield Hit(
-                        _site(facts, second),
+                        site_of(facts.module, second),
                         f"`{ast.unparse(second)}` is given both for training and for judging.",
                         "Hold rows out before training, and judge on those.",
                         Confidence.PROBABLE,
@@ -186,7 +184,7 @@ def _wrong_loader(facts: Facts, bindings: dict[Scope, Bindings]) -> Iterator[Hit
                 )
                 if idle is not None:
                     yield Hit(
-                        _site(facts, given),
+                        site_of(facts.module, given),
                         f"`{name}` is given to `{last_name(call.node.func)}`, while `{idle}` is made and never used.",
                         f"Judge on `{idle}`.",
                         Confidence.PROBABLE,
@@ -220,10 +218,10 @@ def _refitted(one: Rows) -> Iterator[Hit]:
             if any(given is base for base in split.bases):
                 yield Hit(
                     event.site,
-                    f"The model is fitted on all rows (line {fit.site.line}) and judged on a part of them, which the split "
-                    f"in line {split.site.line} holds out.",
-                    f"Fit on the training part of line {split.site.line}; fit on all rows only after judging.",
-                    evidence={"fit": fit.site.line, "split": split.site.line},
+                    f"The model is fitted on all rows ({line_of(fit.site)}) and judged on a part of them, which the split "
+                    f"in {line_of(split.site)} holds out.",
+                    f"Fit on the training part of {line_of(split.site)}; fit on all rows only after judging.",
+                    evidence={"fit": fit.site, "split": split.site},
                 )
 
 
@@ -248,10 +246,10 @@ def _itself(events: list[Event]) -> Iterator[Hit]:
             continue
         yield Hit(
             event.site,
-            f"The score is taken on the rows of the fit in line {fits[-1].site.line}: it says how well the model "
+            f"The score is taken on the rows of the fit in {line_of(fits[-1].site)}: it says how well the model "
             "remembers them.",
             "Hold rows out with train_test_split, or use cross_val_score.",
             Confidence.PROBABLE,
             Severity.INFO,
-            evidence={"fit": fits[-1].site.line},
+            evidence={"fit": fits[-1].site},
         )

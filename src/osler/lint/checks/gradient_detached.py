@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.ownership import Training, cutting, inside, trainings, used, without_grad
 from osler.syntax.trace import Inlined
 from osler.syntax.values import INSTANCE, Site, Value, slice_back
@@ -53,15 +53,16 @@ def check(facts: Facts) -> Iterator[Hit]:
             if place is None:
                 continue
             site, what = place
-            known = "nothing that the optimizer owns" if not reached else f"the layer of line {behind[0].site.line}"  # type: ignore[union-attr]
+            layer = f"the layer of {line_of(behind[0].site)}" if behind[0].site is not None else "a layer behind it"
+            known = "nothing that the optimizer owns" if not reached else layer
             gets = "gets a gradient" if not reached else "gets no gradient"
             yield Hit(
                 site,
-                f"{what} cuts the way from the loss (backward in line {backward.site.line}) to the parameters: {known} {gets}.",
+                f"{what} cuts the way from the loss (backward in {line_of(backward.site)}) to the parameters: {known} {gets}.",
                 "Compute this with differentiable operations on the tensor itself; keep `.detach()`, `.item()` and numpy for "
                 "what is logged.",
                 Confidence.DEFINITE if one.complete and not reached else Confidence.PROBABLE,
-                evidence={"backward": backward.site.line},
+                evidence={"backward": backward.site},
             )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Edit, Fix, Hit
+from osler.lint.hit import Edit, Fix, Hit, line_of
 from osler.lint.losses import given_to_backward, terms
 from osler.lint.order import BACKWARDS, root, without_gradient
 from osler.lint.reading import twins
@@ -35,11 +35,11 @@ def check(facts: Facts) -> Iterator[Hit]:
         how = "added up" if event.name == "+=" else "collected"
         yield Hit(
             event.site,
-            f"The loss that backward is called on (line {backward.site.line}) is {how} as a tensor, so every pass keeps "
+            f"The loss that backward is called on ({line_of(backward.site)}) is {how} as a tensor, so every pass keeps "
             "its graph alive.",
             "Add loss.detach() (stays on the device) or loss.item() (a number) instead.",
             Confidence.DEFINITE if event.name == "+=" or event.receiver.kind == SEQUENCE else Confidence.PROBABLE,
-            evidence={"backward": backward.site.line},
+            evidence={"backward": backward.site},
             fix=_fix(event, backward),
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.ownership import inside, is_layer
 from osler.lint.reading import number
 from osler.syntax.module import Call
@@ -51,7 +51,7 @@ def check(facts: Facts) -> Iterator[Hit]:
             value.site or event.site,
             f"{number:g} is beyond the range of float16 (65,504), and {why}: {what}.",
             "Take the largest number of the tensor's own type: torch.finfo(scores.dtype).min.",
-            Confidence.DEFINITE if "autocast" not in why else Confidence.PROBABLE,
+            Confidence.DEFINITE if not why.startswith("autocast") else Confidence.PROBABLE,
             evidence={"value": number},
         )
 
@@ -102,17 +102,17 @@ def _half(event: Event, tensor: Value, halved: set[int]) -> str | None:
         if value.kind != RESULT or value.name in stop:
             continue
         made = value.event
-        line = value.site.line if value.site is not None else event.site.line
+        line = line_of(value.site or event.site)
         if value.name == ".half" or (made is not None and _dtype(made.keywords.get("dtype"))):
-            return f"the tensor is made one of float16 in line {line}"
+            return f"the tensor is made one of float16 in {line}"
         if value.name == "()" and made is not None and made.receiver is not None:
             layers = [v for v in alternatives(made.receiver) if is_layer(v)]
             if any(id(v) in halved for v in layers):
-                return f"the layer of line {line} is in half precision"
+                return f"the layer of {line} is in half precision"
             if autocast and layers:
-                return f"autocast gives float16 in line {line}"
+                return f"autocast gives float16 in {line}"
         if autocast and value.name in _PRODUCTS:
-            return f"autocast gives float16 in line {line}"
+            return f"autocast gives float16 in {line}"
     return None
 
 

@@ -9,9 +9,9 @@ from osler.core.finding import Confidence
 from osler.lint.facts import Facts
 from osler.lint.hit import Hit
 from osler.lint.ownership import LAYERS
-from osler.lint.reading import brings_in, named, own_nodes
+from osler.lint.reading import brings_in, named, own_nodes, site_of
 from osler.syntax.module import Module
-from osler.syntax.values import CLASS, Site, ancestry
+from osler.syntax.values import CLASS, ancestry
 
 RULE = "layers-not-registered"
 CALLS: frozenset[str] = frozenset()
@@ -45,7 +45,7 @@ def check(facts: Facts) -> Iterator[Hit]:
             if _kept(scope, {name, local}) or not _used(scope, init, name):
                 continue
             yield Hit(
-                Site(module.path, node.lineno, node.col_offset),
+                site_of(module, node),
                 f"`self.{name}` is a plain {_kind(node)} of layers (`{made}`): parameters(), to() and state_dict() do not see "
                 "them, so they are neither trained, moved nor saved.",
                 f"Make it an nn.{'ModuleDict' if _kind(node) == 'dict' else 'ModuleList'}.",

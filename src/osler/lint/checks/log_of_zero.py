@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence, Severity
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
-from osler.lint.reading import Bindings, number, without_grad
+from osler.lint.hit import Hit, line_of
+from osler.lint.reading import Bindings, number, site_of, without_grad
 from osler.syntax.module import Call, Module, Scope
-from osler.syntax.values import Site
 
 RULE = "log-of-zero"
 CALLS = frozenset({"log", "log2", "log10"})
@@ -44,19 +43,20 @@ def check(facts: Facts) -> Iterator[Hit]:
         bound, quiet = known[call.scope]
         if id(call.node) in quiet:
             continue
-        form, line, rest = _probability(module, argument, bound, call.scope)
+        form, made, rest = _probability(module, argument, bound, call.scope)
         if not form:
             continue
-        where = f" of line {line}" if line != call.node.lineno else ""
+        site = site_of(module, made)
+        where = f" of {line_of(site)}" if site.line != call.node.lineno else ""
         what = f"1 less the {form}{where}" if rest else f"the {form}{where}"
         yield Hit(
-            Site(module.path, call.node.lineno, call.node.col_offset),
+            site_of(module, call.node),
             f"This is the logarithm of {what}, which rounds to exactly 0 where the model is sure: the result is -inf and its "
             "gradient NaN.",
             _INSTEAD[form],
             Confidence.PROBABLE,
             Severity.INFO,
-            evidence={"of": form, "line": line},
+            evidence={"of": form, "line": site},
         )
 
 
@@ -69,18 +69,18 @@ def _argument(call: Call) -> ast.expr | None:
     return call.node.func.value
 
 
-def _probability(module: Module, node: ast.expr, bound: Bindings, scope: Scope) -> tuple[str, int, bool]:
-    """Softmax or sigmoid, its line, and whether the value is 1 less it."""
+def _probability(module: Module, node: ast.expr, bound: Bindings, scope: Scope) -> tuple[str, ast.expr, bool]:
+    """Softmax or sigmoid (empty for neither), where it is computed, and whether the value is 1 less it."""
     found = bound.follow(node)
     if isinstance(found, ast.BinOp) and isinstance(found.op, ast.Sub) and number(found.left) == 1:
-        form, line, rest = _probability(module, found.right, bound, scope)
-        return (form, line, True) if not rest else ("", 0, False)
+        form, made, rest = _probability(module, found.right, bound, scope)
+        return ("" if rest else form), made, True
     if not isinstance(found, ast.Call):
-        return "", 0, False
+        return "", node, False
     form = _FORMS.get(module.dotted(found.func, scope), "")
     if not form and isinstance(found.func, ast.Attribute) and found.func.attr in ("softmax", "sigmoid"):
         # A method of a tensor; `F.softmax` of an unknown F would have been resolved.
         form = found.func.attr if not module.dotted(found.func, scope) else ""
         if form == "softmax" and not (found.args or found.keywords):
             form = ""
-    return form, found.lineno, False
+    return form, found, False

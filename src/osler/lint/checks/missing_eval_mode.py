@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.modes import differs, evaluates, mode_at, model_calls, switch
 from osler.lint.order import BACKWARDS, steps, without_gradient
 from osler.lint.turns import gone_into
@@ -45,11 +45,11 @@ def _script(trace: Trace) -> Iterator[Hit]:
         alone = loop is not None and not any(e.name in BACKWARDS for e in loop.events())
         yield Hit(
             loop.site if loop is not None and alone else call.site,
-            f"The model is evaluated (line {call.site.line}) after training without eval(), so its {layer} still works as "
+            f"The model is evaluated ({line_of(call.site)}) after training without eval(), so its {layer} still works as "
             "in training.",
             "Call model.eval() before the evaluation, and model.train() before training goes on.",
             Confidence.DEFINITE if trace.complete else Confidence.POSSIBLE,
-            evidence={"call": call.site.line, "layer": layer},
+            evidence={"call": call.site, "layer": layer},
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.modes import differs, switch
 from osler.lint.objects import known_model, model_like
 from osler.lint.order import arms
@@ -60,11 +60,11 @@ def _never_back(event: Event, turn: Turn, loop: Loop, back: list[Event]) -> Hit 
     what = f", its {layer} included," if layer else ""
     return Hit(
         loop.site,
-        f"The model{what} is put into eval mode in line {event.site.line} and never back into train mode in this loop, "
+        f"The model{what} is put into eval mode in {line_of(event.site)} and never back into train mode in this loop, "
         "so all training after the first pass is done in eval mode.",
-        f"Call model.train() at the head of each pass, before the training that ends in line {turn.step.site.line}.",
+        f"Call model.train() at the head of each pass, before the training that ends in {line_of(turn.step.site)}.",
         _confidence(event, turn, layer),
-        evidence={"eval": event.site.line, "step": turn.step.site.line},
+        evidence={"eval": event.site, "step": turn.step.site},
     )
 
 

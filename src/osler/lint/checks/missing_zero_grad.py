@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.order import root
 from osler.lint.turns import Turn, turns
 from osler.syntax.trace import Event
@@ -25,14 +25,14 @@ def check(facts: Facts) -> Iterator[Hit]:
     for turn in turns(facts):
         if not turn.backwards or turn.clears or _made_in(turn):
             continue
-        backward, step = turn.backwards[0].site.line, turn.step.site.line
+        backward, step = turn.backwards[0].site, turn.step.site
         outside = next((e for e in facts.events(".zero_grad") if e.order < turn.loop.order), None)
-        once = f"; the one in line {outside.site.line} runs before the loop" if outside is not None else ""
+        once = f"; the one in {line_of(outside.site)} runs before the loop" if outside is not None else ""
         yield Hit(
             turn.loop.site,
-            f"This loop runs backward (line {backward}) and step (line {step}) and never clears the gradients, so each "
+            f"This loop runs backward ({line_of(backward)}) and step ({line_of(step)}) and never clears the gradients, so each "
             f"step adds up all before it{once}.",
-            f"Call optimizer.zero_grad() in each pass, before line {backward}.",
+            f"Call optimizer.zero_grad() in each pass, before {line_of(backward)}.",
             Confidence.POSSIBLE if id(root(turn.loop.block)) in cut else _confidence(turn),
             evidence={"backward": backward, "step": step},
         )

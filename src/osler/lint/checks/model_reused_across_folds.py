@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.leakage import LIBRARIES, splitter
 from osler.lint.objects import known_model, known_optimizer, stepped
 from osler.lint.reading import brings_in
@@ -72,7 +72,7 @@ def _stepped(loop: Loop, events: list[Event]) -> Iterator[Hit]:
         ]
         known = known_optimizer(optimizer) and bool(owned)
         if known and all(v.order < loop.order for v in owned):
-            yield _hit(loop, min(owned, key=lambda v: v.order), f"stepped in line {step.site.line}", step)
+            yield _hit(loop, min(owned, key=lambda v: v.order), f"stepped in {line_of(step.site)}", step)
             return
 
 
@@ -86,7 +86,7 @@ def _fitted(loop: Loop, events: list[Event]) -> Iterator[Hit]:
             if one.kind != INSTANCE or not _carries_on(one, event):
                 continue
             how = "partial_fit" if event.name == ".partial_fit" else "fit, which carries on"
-            yield _hit(loop, one, f"trained by {how} in line {event.site.line}", event)
+            yield _hit(loop, one, f"trained by {how} in {line_of(event.site)}", event)
             break
 
 
@@ -107,12 +107,12 @@ def _carries_on(model: Value, event: Event) -> bool:
 
 
 def _hit(loop: Loop, model: Value, how: str, event: Event) -> Hit:
-    made = f" in line {model.site.line}" if model.site is not None else ""
+    made = f" in {line_of(model.site)}" if model.site is not None else ""
     return Hit(
         event.site if event.name in (".partial_fit", ".fit") else loop.site,
         f"The model made{made}, before the loop over folds, is {how} in every fold: what one fold holds out it has learned in "
         "another.",
         "Make the model and its optimizer inside the loop, or put its first state back at the head of each fold.",
         Confidence.DEFINITE,
-        evidence={"made": model.site.line if model.site is not None else None},
+        evidence={"made": model.site},
     )

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Edit, Fix, Hit
+from osler.lint.hit import Edit, Fix, Hit, line_of
 from osler.lint.objects import known_model
-from osler.lint.reading import is_false, is_true, own_nodes
+from osler.lint.reading import is_false, is_true, own_nodes, site_of
 from osler.syntax.module import Module
 from osler.syntax.trace import Event, Loop, Region, Trace
 from osler.syntax.values import CONSTANT, INSTANCE, JOIN, Site, Value, slice_back
@@ -54,14 +54,14 @@ def _benchmark(module: Module) -> Iterator[Hit]:
             n for n in own_nodes(scope) if isinstance(n, ast.Assign) and _switches(module, n, "benchmark", scope)
         ]
         for assignment in switched:
-            asked = next((line for line in _asked(module, scope, assignment)), None)
+            asked = next(_asked(module, scope, assignment), None)
             if asked is None or _given_up(module, scope, assignment):
                 continue
             value = assignment.value
             edit = Edit(value.lineno, value.col_offset, value.end_lineno or 0, value.end_col_offset or 0, "False")
             yield Hit(
-                Site(module.path, assignment.lineno, assignment.col_offset),
-                f"Line {asked} asks for deterministic results, and cudnn.benchmark picks kernels by measuring their speed, "
+                site_of(module, assignment),
+                f"{line_of(asked)} asks for deterministic results, and cudnn.benchmark picks kernels by measuring their speed, "
                 "which differs from run to run.",
                 "Set torch.backends.cudnn.benchmark = False, or do without determinism.",
                 evidence={"deterministic": asked},
@@ -77,15 +77,15 @@ def _switches(module: Module, node: ast.Assign, name: str, scope: ast.AST) -> bo
     return isinstance(target, ast.Attribute) and module.dotted(target) == f"{_CUDNN}.{name}"
 
 
-def _asked(module: Module, scope: ast.AST, assignment: ast.Assign) -> Iterator[int]:
-    """Lines of the same block, or of one around it, that ask for determinism."""
+def _asked(module: Module, scope: ast.AST, assignment: ast.Assign) -> Iterator[Site]:
+    """Statements of the same block, or of one around it, that ask for determinism."""
     for block in _blocks_around(scope, assignment):
         for statement in block:
             if isinstance(statement, ast.Assign) and _switches(module, statement, "deterministic", scope):
-                yield statement.lineno
+                yield site_of(module, statement)
             call = statement.value if isinstance(statement, ast.Expr) else None
             if isinstance(call, ast.Call) and module.dotted(call.func) == _ASKS and _first_true(call):
-                yield statement.lineno
+                yield site_of(module, statement)
 
 
 def _given_up(module: Module, scope: ast.AST, assignment: ast.Assign) -> bool:
@@ -178,10 +178,10 @@ def _reset(trace: Trace) -> Iterator[Hit]:
                 break
             yield Hit(
                 event.site,
-                f"The seed is set again in each pass of the training loop in line {loop.site.line}: every pass draws the "
+                f"The seed is set again in each pass of the training loop in {line_of(loop.site)}: every pass draws the "
                 "same dropout masks, noise and order.",
                 "Set the seed once before the loop, or let it count up with the pass.",
-                evidence={"loop": loop.site.line},
+                evidence={"loop": loop.site},
             )
             break
 

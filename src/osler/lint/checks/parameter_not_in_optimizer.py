@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.ownership import Training, inside, trainings, used
 from osler.syntax.values import INSTANCE, Value, alternatives
 
@@ -30,11 +30,11 @@ def check(facts: Facts) -> Iterator[Hit]:
                 continue
             yield Hit(
                 last.event.site,
-                f"The loss goes through the {layer.name.rpartition('.')[2]} made in line {layer.site.line}, and no optimizer is "
+                f"The loss goes through the {layer.name.rpartition('.')[2]} made in {line_of(layer.site)}, and no optimizer is "
                 "given its parameters: it stays as it was initialised.",
                 "Give it to the optimizer, or set requires_grad_(False) on it where it is meant to stay fixed.",
                 Confidence.DEFINITE if one.complete else Confidence.PROBABLE,
-                evidence={"layer": layer.site.line},
+                evidence={"layer": layer.site},
             )
             break
 

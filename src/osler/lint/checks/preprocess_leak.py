@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence, Severity
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.leakage import (
     CROSS,
     LISTS,
@@ -21,7 +21,7 @@ from osler.lint.leakage import (
     rows,
     some_rows,
 )
-from osler.syntax.values import Value, alternatives, slice_back
+from osler.syntax.values import Site, Value, alternatives, slice_back
 
 RULE = "preprocess-leak"
 CALLS = frozenset(
@@ -41,7 +41,7 @@ def check(facts: Facts) -> Iterator[Hit]:
         for event in one.events:
             if event.name in CROSS and (given := event.argument(1, "X")) is not None:
                 for found in _carried(given, one):
-                    yield _hit(found, event.site.line, "cross-validated", Confidence.DEFINITE, one)
+                    yield _hit(found, event.site, "cross-validated", Confidence.DEFINITE, one)
 
 
 def _before(one: Rows, split: Split, tested: list[Value]) -> Iterator[Hit]:
@@ -54,9 +54,9 @@ def _before(one: Rows, split: Split, tested: list[Value]) -> Iterator[Hit]:
             if found.rows is not None and split.sides(found.rows) == {0}:
                 continue  # fitted on the training part, applied to all rows
             if id(found.made) in ids:
-                yield _hit(found, split.site.line, "split", Confidence.DEFINITE, one)
+                yield _hit(found, split.site, "split", Confidence.DEFINITE, one)
             else:
-                yield _hit(found, split.site.line, "split", Confidence.POSSIBLE, one)
+                yield _hit(found, split.site, "split", Confidence.POSSIBLE, one)
 
 
 def _carried(base: Value, one: Rows) -> Iterator[Learned]:
@@ -78,9 +78,9 @@ def _beside(one: Rows, split: Split, tested: list[Value]) -> Iterator[Hit]:
                 continue
             sides = split.sides(found.rows)
             if 1 in sides:
-                yield _hit(found, split.site.line, "test", Confidence.DEFINITE, one)
+                yield _hit(found, split.site, "test", Confidence.DEFINITE, one)
             elif not sides and any(id(v) in upstream for v in _raw(found.rows)):
-                yield _hit(found, split.site.line, "split", Confidence.DEFINITE, one)
+                yield _hit(found, split.site, "split", Confidence.DEFINITE, one)
 
 
 def _carried_on(one: Rows, split: Split) -> Iterator[Hit]:
@@ -96,10 +96,10 @@ def _carried_on(one: Rows, split: Split) -> Iterator[Hit]:
             continue
         yield Hit(
             event.site,
-            f"{what} is made before the loop over folds (line {loop.site.line}) and goes on learning here in each: what one "
+            f"{what} is made before the loop over folds ({line_of(loop.site)}) and goes on learning here in each: what one "
             "fold holds out it has seen in another.",
             "Make the step inside the loop, or use `fit`, which starts afresh.",
-            evidence={"step": what, "split": split.site.line},
+            evidence={"step": what, "split": split.site},
         )
 
 
@@ -108,25 +108,25 @@ def _raw(value: Value) -> Iterator[Value]:
     yield from slice_back(value, lambda v: v.name in (".values", ".to_numpy", ".astype", ".reshape"), limit=20)
 
 
-def _hit(found: Learned, line: int, how: str, confidence: Confidence, one: Rows) -> Hit:
+def _hit(found: Learned, split: Site, how: str, confidence: Confidence, one: Rows) -> Hit:
     event = found.event
     assert event is not None
     severity = Severity.ERROR if found.what in SUPERVISED else Severity.INFO if found.what in LISTS else None
     named = f"The {found.what} of all rows is taken here" if found.statistic else f"{found.what} is fitted here"
     if how == "test":
-        message = f"{named} on the test part of the split in line {line}, on which the model is then judged."
-        advice = f"Fit on the training part only; call `transform` on the test part (line {event.site.line})."
+        message = f"{named} on the test part of the split in {line_of(split)}, on which the model is then judged."
+        advice = f"Fit on the training part only; call `transform` on the test part ({line_of(event.site)})."
     elif how == "cross-validated":
-        message = f"{named} on rows that are cross-validated in line {line}: each fold's test rows are in it."
-        advice = f"Give line {line} a Pipeline of the step and the model, so that each fold fits its own."
+        message = f"{named} on rows that are cross-validated in {line_of(split)}: each fold's test rows are in it."
+        advice = f"Give {line_of(split)} a Pipeline of the step and the model, so that each fold fits its own."
     else:
         judged = "" if confidence is Confidence.POSSIBLE else " and the model is judged on its test part"
-        message = f"{named} on rows that are split only in line {line}{judged}."
-        advice = f"Split first (line {line}), then take it from the training part and apply it to both."
+        message = f"{named} on rows that are split only in {line_of(split)}{judged}."
+        advice = f"Split first ({line_of(split)}), then take it from the training part and apply it to both."
     if found.statistic and confidence is Confidence.DEFINITE:
         confidence = Confidence.PROBABLE
     if severity is not Severity.ERROR and found.rows is not None and drawn(found.rows):
         confidence = Confidence.POSSIBLE
     if cross_fitted(found.made):
         severity, confidence = None, Confidence.POSSIBLE
-    return Hit(event.site, message, advice, confidence, severity, evidence={"step": found.what, "split": line})
+    return Hit(event.site, message, advice, confidence, severity, evidence={"step": found.what, "split": split})

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.syntax.trace import Event, Loop
 from osler.syntax.values import INSTANCE, JOIN, Value, alternatives, slice_back
 
@@ -34,14 +34,14 @@ def check(facts: Facts) -> Iterator[Hit]:
                 continue
             if not any(e.name in (".backward", ".step") for e in loop.events()):
                 continue
-            made = sampler.site.line if sampler.site is not None else None
+            made = f" ({line_of(sampler.site)})" if sampler.site is not None else ""
             yield Hit(
                 outer.site,
-                f"This loop goes through a loader with a DistributedSampler (line {made}) and never calls set_epoch: every "
+                f"This loop goes through a loader with a DistributedSampler{made} and never calls set_epoch: every "
                 "pass deals out the same rows in the same order.",
                 "Call sampler.set_epoch(epoch) at the head of each pass.",
                 Confidence.DEFINITE,
-                evidence={"sampler": made},
+                evidence={"sampler": sampler.site},
             )
 
 

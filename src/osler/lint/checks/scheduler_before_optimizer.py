@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.objects import SCHEDULERS, made_by, stepped
 from osler.lint.order import given, root, steps
 from osler.lint.turns import schedules
@@ -29,14 +29,13 @@ def check(facts: Facts) -> Iterator[Hit]:
         first = next((s for s in stepping if set(event.loops()) & set(s.loops()) and given(event, s)), None)
         if first is None:
             continue
-        line = first.site.line
         yield Hit(
             event.site,
-            f"The scheduler steps here before the optimizer's first step (line {line}), so the first learning rate of "
+            f"The scheduler steps here before the optimizer's first step ({line_of(first.site)}), so the first learning rate of "
             "the schedule is never used.",
-            f"Call the scheduler's step after the optimizer's (line {line}).",
+            f"Call the scheduler's step after the optimizer's ({line_of(first.site)}).",
             Confidence.DEFINITE if made_by(event.receiver, SCHEDULERS) else Confidence.PROBABLE,
-            evidence={"step": line},
+            evidence={"step": first.site},
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from osler.core.finding import Confidence
 from osler.core.settings.lint import Lint
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.objects import SCHEDULERS
 from osler.lint.order import EPOCH, accumulation, arms, over_batches
 from osler.lint.turns import Turn, schedules, turns
@@ -50,25 +50,25 @@ def _each_batch(event: Event, turn: Turn, sure: Confidence) -> Hit:
     name = _class(event.receiver)
     return Hit(
         event.site,
-        f"{name} counts in epochs, as it is made here, and is stepped with every batch of the loop in line "
-        f"{turn.loop.site.line}: the learning rate is gone after the first epochs' first batches."
+        f"{name} counts in epochs, as it is made here, and is stepped with every batch of the loop in "
+        f"{line_of(turn.loop.site)}: the learning rate is gone after the first epochs' first batches."
         if name != "ReduceLROnPlateau"
-        else f"{name} waits for its patience in calls and is called with every batch of the loop in line "
-        f"{turn.loop.site.line}: the noise of a few batches lowers the learning rate.",
+        else f"{name} waits for its patience in calls and is called with every batch of the loop in "
+        f"{line_of(turn.loop.site)}: the noise of a few batches lowers the learning rate.",
         "Step it once an epoch, after the loop over the batches.",
         sure,
-        evidence={"loop": turn.loop.site.line, "scheduler": name},
+        evidence={"loop": turn.loop.site, "scheduler": name},
     )
 
 
 def _outside(event: Event, turn: Turn, sure: Confidence) -> Hit:
     return Hit(
         event.site,
-        "The scheduler steps with every micro-batch, although the optimizer (line "
-        f"{turn.step.site.line}) steps only after several: the schedule runs out that many times too early.",
-        f"Step the scheduler where the optimizer steps, after line {turn.step.site.line}.",
+        "The scheduler steps with every micro-batch, although the optimizer ("
+        f"{line_of(turn.step.site)}) steps only after several: the schedule runs out that many times too early.",
+        f"Step the scheduler where the optimizer steps, after {line_of(turn.step.site)}.",
         sure,
-        evidence={"step": turn.step.site.line},
+        evidence={"step": turn.step.site},
     )
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.leakage import CROSS, Rows, rows
-from osler.syntax.values import CONSTANT, INSTANCE, Value, alternatives, slice_back
+from osler.syntax.values import CONSTANT, INSTANCE, Site, Value, alternatives, slice_back
 
 RULE = "split-duplicate-rows"
 CALLS = frozenset({"fit_resample", "fit_sample", "resample", "sample"})
@@ -21,7 +21,7 @@ def check(facts: Facts) -> Iterator[Hit]:
     for one in rows(facts):
         for split in one.splits:
             for base in split.bases:
-                yield from _copied(base, split.order, split.site.line, bool(one.tested(split)))
+                yield from _copied(base, split.order, split.site, bool(one.tested(split)))
         yield from _crossed(one)
 
 
@@ -29,20 +29,20 @@ def _crossed(one: Rows) -> Iterator[Hit]:
     for event in one.events:
         given = event.argument(1, "X") if event.name in CROSS else None
         if given is not None:
-            yield from _copied(given, event.order, event.site.line, True)
+            yield from _copied(given, event.order, event.site, True)
 
 
-def _copied(base: Value, before: int, line: int, judged: bool) -> Iterator[Hit]:
+def _copied(base: Value, before: int, split: Site, judged: bool) -> Iterator[Hit]:
     for value in slice_back(base):
         how = _copies(value)
         if how is None or value.event is None or value.event.order > before:
             continue
         yield Hit(
             value.event.site,
-            f"{how} here, before the rows are split in line {line}: copies of one row land on both sides.",
-            f"Split first (line {line}), then do this to the training part only.",
+            f"{how} here, before the rows are split in {line_of(split)}: copies of one row land on both sides.",
+            f"Split first ({line_of(split)}), then do this to the training part only.",
             Confidence.DEFINITE if judged else Confidence.PROBABLE,
-            evidence={"split": line},
+            evidence={"split": split},
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.leakage import TRAIN_TEST, rows
 from osler.syntax.trace import Event
 from osler.syntax.values import CONSTANT, INSTANCE, SEQUENCE, Value, alternatives, slice_back
@@ -32,21 +32,21 @@ def check(facts: Facts) -> Iterator[Hit]:
             if lag is not None and lag.site is not None:
                 yield Hit(
                     split.site,
-                    f"These rows form a series (`{lag.name[1:]}` in line {lag.site.line} gives each one values of its "
+                    f"These rows form a series (`{lag.name[1:]}` in {line_of(lag.site)} gives each one values of its "
                     "neighbours) and the split shuffles them, so that training rows lie around every test row.",
                     "Split in order of time: shuffle=False, or TimeSeriesSplit with a gap as long as the lags.",
                     Confidence.PROBABLE,
-                    evidence={"lag": lag.site.line},
+                    evidence={"lag": lag.site},
                 )
                 continue
             ordered = next((v for b in bases for v in slice_back(b, before=split.order) if _by_time(v)), None)
             if ordered is not None and ordered.site is not None:
                 yield Hit(
                     split.site,
-                    f"The rows are put in order of time in line {ordered.site.line}, and the split shuffles them.",
+                    f"The rows are put in order of time in {line_of(ordered.site)}, and the split shuffles them.",
                     "Where the model will forecast, split in order of time: shuffle=False, or TimeSeriesSplit.",
                     Confidence.POSSIBLE,
-                    evidence={"sorted": ordered.site.line},
+                    evidence={"sorted": ordered.site},
                 )
 
 

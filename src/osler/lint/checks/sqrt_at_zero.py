@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from osler.core.finding import Confidence, Severity
 from osler.lint.facts import Facts
 from osler.lint.hit import Hit
-from osler.lint.reading import Bindings, number, without_grad
+from osler.lint.reading import Bindings, number, site_of, without_grad
 from osler.syntax.module import Call, Module, Scope
-from osler.syntax.values import Site
 
 RULE = "sqrt-at-zero"
 CALLS = frozenset({"sqrt"})
@@ -35,7 +34,7 @@ def check(facts: Facts) -> Iterator[Hit]:
         if id(call.node) in quiet or not _squares(module, argument, bound, call.scope):
             continue
         yield Hit(
-            Site(module.path, call.node.lineno, call.node.col_offset),
+            site_of(module, call.node),
             "This root of squared differences is differentiated at 0 where the two sides are equal: its slope there is "
             "infinite, and the gradient NaN.",
             "Add a small number under the root, or use torch.linalg.vector_norm, whose slope at 0 is 0.",

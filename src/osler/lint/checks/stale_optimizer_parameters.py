@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from osler.core.finding import Confidence
 from osler.lint.checks.parameter_not_in_optimizer import left_out
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.ownership import Training, inside, trainings
 from osler.syntax.values import INSTANCE, RESULT, Site, Value, alternatives
 
@@ -30,11 +30,11 @@ def check(facts: Facts) -> Iterator[Hit]:
             site, what = _place(one, layer, last.event.order)
             yield Hit(
                 last.event.site,
-                f"{what} in line {site.line}, after the optimizer was made here: it goes on stepping the old parameters, and "
+                f"{what} in {line_of(site)}, after the optimizer was made here: it goes on stepping the old parameters, and "
                 "the new ones never move.",
-                f"Make the optimizer after line {site.line}.",
+                f"Make the optimizer after {line_of(site)}.",
                 Confidence.DEFINITE if one.complete else Confidence.PROBABLE,
-                evidence={"replaced": site.line},
+                evidence={"replaced": site},
             )
             break
 

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
 from osler.lint.hit import Hit
-from osler.lint.reading import Bindings, brings_in, is_false, last_name, own_nodes, words
+from osler.lint.reading import Bindings, brings_in, is_false, last_name, own_nodes, site_of, words
 from osler.syntax.module import Call, Module, Scope
-from osler.syntax.values import Site
 
 RULE = "state-partial-load"
 CALLS = frozenset({"load_state_dict"})
@@ -55,7 +54,7 @@ def check(facts: Facts) -> Iterator[Hit]:
         meant = meant or _own(call) or not _read_whole(facts.module, call)
         meant = meant or brings_in(facts.module, "tensordict")  # a TensorDict has the method too, and parts by design
         yield Hit(
-            Site(facts.module.path, call.node.lineno, call.node.col_offset),
+            site_of(facts.module, call.node),
             "strict=False loads the keys that fit and passes over the rest, and the result that names them is dropped: "
             "whatever did not fit keeps its initial values.",
             "Leave strict=False out; or keep the result and check it: "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence, Severity
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.ownership import inside
 from osler.lint.reading import number
 from osler.syntax.module import Call
@@ -39,12 +39,12 @@ def check(facts: Facts) -> Iterator[Hit]:
                 continue
             yield Hit(
                 loader.site,
-                f"Batches of one (loop in line {loop.site.line}) go through the BatchNorm of line {norm.site.line}: it "
+                f"Batches of one (loop in {line_of(loop.site)}) go through the BatchNorm of {line_of(norm.site)}: it "
                 "normalises each sample by itself, and its running statistics are those of single samples.",
                 "Use larger batches, or GroupNorm or LayerNorm, which do not depend on the batch's size.",
                 Confidence.DEFINITE,
                 Severity.INFO,
-                evidence={"norm": norm.site.line},
+                evidence={"norm": norm.site},
             )
 
 

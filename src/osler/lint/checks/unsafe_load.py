@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from osler.core.finding import Confidence, Severity
 from osler.lint.facts import Facts
 from osler.lint.hit import Edit, Fix, Hit
-from osler.lint.reading import Bindings, is_false, is_true, own_nodes, twins
+from osler.lint.reading import Bindings, is_false, is_true, own_nodes, site_of, twins
 from osler.syntax.module import Call, Module, Scope
-from osler.syntax.values import Site
 
 RULE = "unsafe-load"
 CALLS = frozenset({"load", "loads", "read_pickle", "Unpickler"})
@@ -61,17 +60,13 @@ def check(facts: Facts) -> Iterator[Hit]:
         fetch = _fetched(module, call, known.setdefault(call.scope, Bindings(call.scope)))
         if fetch:
             yield Hit(
-                _site(module, call.node),
+                site_of(module, call.node),
                 f"`{call.name}` runs what the file says, and the file comes over the network (`{fetch}`).",
                 "Load a format that holds data only (safetensors, npz without pickles, skops), or check the file against a "
                 "known hash first.",
                 Confidence.PROBABLE,
                 evidence={"from": fetch},
             )
-
-
-def _site(module: Module, node: ast.expr) -> Site:
-    return Site(module.path, node.lineno, node.col_offset)
 
 
 def _torch(facts: Facts, call: Call, bound: Bindings) -> Iterator[Hit]:
@@ -90,7 +85,7 @@ def _torch(facts: Facts, call: Call, bound: Bindings) -> Iterator[Hit]:
         )
         where = f" and comes over the network (`{fetch}`)" if fetch else ""
         yield Hit(
-            _site(module, call.node),
+            site_of(module, call.node),
             f"torch.load with {how} runs what the file says{where}.",
             "Give weights_only=True; a checkpoint of tensors and plain containers loads the same. Better, keep weights in "
             "safetensors.",
@@ -101,7 +96,7 @@ def _torch(facts: Facts, call: Call, bound: Bindings) -> Iterator[Hit]:
         )
     if not _anywhere(call) and "torch.cuda.is_available" in module.calls and not own:
         yield Hit(
-            _site(module, call.node),
+            site_of(module, call.node),
             "torch.load without map_location puts each tensor where it was saved: a file from a GPU does not load on a "
             "machine without one, where this file is also meant to run.",
             'Give map_location="cpu" (load_state_dict then copies to the model\'s device).',

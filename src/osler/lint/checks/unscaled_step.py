@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.objects import known_optimizer, scaler_like
 from osler.lint.order import Stretch, backwards, given, root, steps, stretch
 from osler.lint.turns import Turn, scaled, turns
@@ -36,13 +36,12 @@ def _plain(step: Event) -> Iterator[Hit]:
     between = [e for e in around.events if backward.order < e.order < step.order]
     if any(_has_to_do_with(e, scaler) for e in between):
         return
-    line = backward.site.line
     yield Hit(
         step.site,
-        f"The optimizer steps on the gradients of line {line} as they are, still multiplied by the loss scale.",
+        f"The optimizer steps on the gradients of {line_of(backward.site)} as they are, still multiplied by the loss scale.",
         "Call scaler.step(optimizer) and then scaler.update() instead.",
         _confidence(scaler, known_optimizer(step.receiver)),
-        evidence={"backward": line},
+        evidence={"backward": backward.site},
     )
 
 
@@ -69,11 +68,11 @@ def _without_update(turn: Turn) -> Iterator[Hit]:
         return
     yield Hit(
         turn.loop.site,
-        f"This loop steps through the scaler (line {turn.step.site.line}) and never calls its update(), so the loss "
+        f"This loop steps through the scaler ({line_of(turn.step.site)}) and never calls its update(), so the loss "
         "scale is never adjusted and the next step is refused.",
-        f"Call scaler.update() once in each pass, after line {turn.step.site.line}.",
+        f"Call scaler.update() once in each pass, after {line_of(turn.step.site)}.",
         _confidence(scaler, turn.known),
-        evidence={"step": turn.step.site.line},
+        evidence={"step": turn.step.site},
     )
 
 

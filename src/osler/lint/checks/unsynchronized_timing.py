@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.objects import known_model, loader_like
 from osler.lint.reading import brings_in, named
 from osler.syntax.trace import Event, Inlined, Loop, Trace
@@ -57,10 +57,10 @@ def _trace(trace: Trace, moved: set[int], sure: bool) -> Iterator[Hit]:
             continue
         yield Hit(
             stop.site,
-            f"The clock is read without waiting for the GPU: the work of line {work.site.line} has been queued, not done.",
+            f"The clock is read without waiting for the GPU: the work of {line_of(work.site)} has been queued, not done.",
             "Call torch.cuda.synchronize() before each reading of the clock.",
             Confidence.DEFINITE if sure else Confidence.PROBABLE,
-            evidence={"start": start.site.line, "work": work.site.line},
+            evidence={"start": start.site, "work": work.site},
         )
 
 

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
-from osler.lint.reading import Bindings, number, words
+from osler.lint.hit import Hit, line_of
+from osler.lint.reading import Bindings, number, site_of, words
 from osler.syntax.module import Call, Module, Scope
-from osler.syntax.values import Site
 
 RULE = "worker-seed-repeated"
 CALLS = frozenset({"DataLoader"})
@@ -86,6 +85,7 @@ def _method(cls: ast.ClassDef, *names: str) -> list[ast.FunctionDef]:
 
 def _copied(module: Module, cls: ast.ClassDef, call: Call, workers: int) -> Iterator[Hit]:
     """A generator made with the dataset and drawn from in the workers."""
+    loader = site_of(module, call.node)
     made: dict[str, str] = {}
     for init in _method(cls, "__init__"):
         for node in ast.walk(init):
@@ -95,12 +95,12 @@ def _copied(module: Module, cls: ast.ClassDef, call: Call, workers: int) -> Iter
                     continue
                 for target in node.targets:
                     if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-                        made[f"self.{target.attr}"] = f"{name.rpartition('.')[2]} of line {node.lineno}"
+                        made[f"self.{target.attr}"] = f"{name.rpartition('.')[2]} of {line_of(site_of(module, node))}"
     for node in module.tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.targets[0], ast.Name):
             name = module.dotted(node.value.func)
             if name in _GENERATORS:
-                made[node.targets[0].id] = f"{name.rpartition('.')[2]} of line {node.lineno}"
+                made[node.targets[0].id] = f"{name.rpartition('.')[2]} of {line_of(site_of(module, node))}"
     reset = {
         ast.unparse(t)
         for m in cls.body
@@ -116,13 +116,13 @@ def _copied(module: Module, cls: ast.ClassDef, call: Call, workers: int) -> Iter
             written = ast.unparse(node)
             if written in made and written not in reset and not _local(method, written):
                 yield Hit(
-                    Site(module.path, node.lineno, node.col_offset),
-                    f"Each of the {workers} workers of the loader in line {call.node.lineno} has its own copy of "
+                    site_of(module, node),
+                    f"Each of the {workers} workers of the loader in {line_of(loader)} has its own copy of "
                     f"`{written}` ({made[written]}) in the same state: they draw the same numbers, and the same again in "
                     "every epoch.",
                     "Draw from numpy's or torch's global generator, which torch seeds per worker, or make the generator in a "
                     "worker_init_fn from torch.initial_seed().",
-                    evidence={"loader": call.node.lineno, "workers": workers},
+                    evidence={"loader": loader, "workers": workers},
                 )
                 break
 
@@ -133,6 +133,7 @@ def _local(method: ast.FunctionDef, name: str) -> bool:
 
 def _numpy(module: Module, cls: ast.ClassDef, call: Call, torch: tuple[int, int]) -> Iterator[Hit]:
     """numpy's global generator, on a torch that does not seed it in workers."""
+    loader = site_of(module, call.node)
     for method in _method(cls, "__getitem__", "__iter__"):
         for node in ast.walk(method):
             name = module.dotted(node.func, method) if isinstance(node, ast.Call) else ""
@@ -140,13 +141,13 @@ def _numpy(module: Module, cls: ast.ClassDef, call: Call, torch: tuple[int, int]
                 if name in _GENERATORS or name in _SEEDS:
                     continue
                 yield Hit(
-                    Site(module.path, node.lineno, node.col_offset),
-                    f"torch {torch[0]}.{torch[1]} does not seed numpy in its workers: all of those of the loader in line "
-                    f"{call.node.lineno} draw the same numbers here.",
+                    site_of(module, node),
+                    f"torch {torch[0]}.{torch[1]} does not seed numpy in its workers: all of those of the loader in "
+                    f"{line_of(loader)} draw the same numbers here.",
                     "Give the loader a worker_init_fn that calls np.random.seed(torch.initial_seed() % 2**32), or use torch 1.9 "
                     "or later.",
                     Confidence.DEFINITE,
-                    evidence={"loader": call.node.lineno},
+                    evidence={"loader": loader},
                 )
                 break
 
@@ -158,6 +159,7 @@ def _one_seed(module: Module, call: Call, init: ast.expr) -> Iterator[Hit]:
         body = next((s for s in module.scopes if isinstance(s, ast.FunctionDef) and s.name == init.id), None)
     if body is None:
         return
+    loader = site_of(module, call.node)
     for node in ast.walk(body):
         if (
             isinstance(node, ast.Call)
@@ -166,9 +168,9 @@ def _one_seed(module: Module, call: Call, init: ast.expr) -> Iterator[Hit]:
             and number(node.args[0]) is not None
         ):
             yield Hit(
-                Site(module.path, node.lineno, node.col_offset),
-                f"Every worker of the loader in line {call.node.lineno} gets the same seed here, so all draw the same numbers.",
+                site_of(module, node),
+                f"Every worker of the loader in {line_of(loader)} gets the same seed here, so all draw the same numbers.",
                 "Leave it out: torch seeds random, numpy and itself per worker. Or seed from torch.initial_seed() % 2**32.",
-                evidence={"loader": call.node.lineno},
+                evidence={"loader": loader},
             )
             return

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
-from osler.lint.hit import Hit
+from osler.lint.hit import Hit, line_of
 from osler.lint.objects import optimizer_like
 from osler.lint.order import apart, given
 from osler.lint.turns import Turn, turns
@@ -36,11 +36,11 @@ def check(facts: Facts) -> Iterator[Hit]:
             continue
         yield Hit(
             clear.site,
-            f"The gradients of line {last.site.line} are cleared here, before step in line {turn.step.site.line} could "
+            f"The gradients of {line_of(last.site)} are cleared here, before step in {line_of(turn.step.site)} could "
             "use them.",
-            f"Clear the gradients before backward (line {last.site.line}) or after step.",
+            f"Clear the gradients before backward ({line_of(last.site)}) or after step.",
             Confidence.DEFINITE if turn.known else Confidence.PROBABLE,
-            evidence={"backward": last.site.line, "step": turn.step.site.line},
+            evidence={"backward": last.site, "step": turn.step.site},
         )
 
 
