@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,46 @@ def test_no_mark_and_no_site_is_left(path: Path) -> None:
         told = [finding.message, finding.fix, hit.fix.summary if hit.fix else "", repr(finding.evidence)]
         assert not [t for t in told if "\0" in t or "\\x00" in t]
         assert all(type(value) in (int, float, str, type(None)) for value in finding.evidence.values())
+
+
+def test_a_fault_spread_over_three_files_is_found_from_the_script_that_joins_them(tmp_path: Path) -> None:
+    """None of the files shows it by itself, and the script calls nothing that a rule asks about by name."""
+    files = {
+        "engine.py": """
+        def train_epoch(net, loader, opt, criterion):
+            for x, y in loader:
+                opt.zero_grad()
+                loss = criterion(net(x), y)
+                loss.backward()
+                opt.step()
+        """,
+        "model.py": """
+        import torch
+        from torch import nn
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Linear(4, 3)
+
+            def forward(self, x):
+                return torch.softmax(self.body(x), dim=1)
+        """,
+        "train.py": """
+        import torch
+        from torch import nn
+        import engine
+        from model import Net
+
+        def main(loader):
+            net = Net()
+            engine.train_epoch(net, loader, torch.optim.Adam(net.parameters()), nn.CrossEntropyLoss())
+        """,
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(textwrap.dedent(text))
+    linter = Linter(Plan((2, 6)))
+    assert linter.lint(str(tmp_path / "engine.py")).noted == linter.lint(str(tmp_path / "model.py")).noted == []
+    (noted,) = linter.lint(str(tmp_path / "train.py")).noted
+    assert (noted.finding.rule, noted.finding.where.line) == ("double-softmax", 5)
+    assert noted.finding.where.file == str(tmp_path / "engine.py") and "(line 11 of model.py)" in noted.finding.message

@@ -26,7 +26,7 @@ def look(facts: Facts, checks: Iterable[Check] = CHECKS, failed: Failed | None =
         checks: who looks.
         failed: is told the rule and the error of a check that fails, and the others go on; by default the error is raised.
     """
-    written = facts.module.methods.get(facts.module.tree, set())
+    written = facts.project.words(facts.module)
     found: dict[str, tuple[Finding, Hit]] = {}
     for check in checks:
         if check.CALLS and not check.CALLS & written:

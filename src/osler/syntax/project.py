@@ -6,17 +6,20 @@ import ast
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from osler.syntax.bindings import together
 from osler.syntax.interpreter import Interpreter
-from osler.syntax.module import Module, survey
+from osler.syntax.module import Module, Scope, survey
 from osler.syntax.trace import Trace
 from osler.syntax.values import INSTANCE, UNKNOWN, Definition, Value
 
 # Whose names the rules know. Their own sources are read as any user's: what happens behind a name is not followed.
 KNOWN = frozenset({"torch", "sklearn"})
 _FOREIGN = frozenset({"site-packages", "dist-packages"})
+
+MODULES = 30  # of a project, as far as the words of one are followed
 
 # A function that calls one of these is worth a trace of its own.
 TRAINS = frozenset(
@@ -77,6 +80,22 @@ TELLS = TRAINS | frozenset(
 )
 
 
+@dataclass(slots=True, eq=False)
+class _Outline:
+    """What a word may lead to in a module.
+
+    Attributes:
+        functions: functions and methods by name; what happens when a class is made and called, by the class's.
+        names: what is imported out of a module, by its name there.
+        modules: the project's modules that are imported whole.
+    """
+
+    module: Module
+    functions: dict[str, list[Scope]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    modules: list[str] = field(default_factory=list)
+
+
 class Project:
     """Finds and keeps modules.
 
@@ -97,11 +116,13 @@ class Project:
         self._lacking: dict[str, set[str]] = {}
         self._kinds: dict[Path, str] = {}
         self._roots: dict[Path, tuple[Path, str]] = {}
-        self._outlined: set[str] = set()
+        self._exported: set[str] = set()
         self._using: str | None = None
         self._telling: dict[tuple[str, int], bool] = {}
         self._reach: dict[str, set[str]] = {}
-        self._reach_alone: dict[str, set[str]] = {}
+        self._reach_alone: dict[tuple[str, bool], set[str]] = {}
+        self._words: dict[str, set[str]] = {}
+        self._outlines: dict[str, _Outline] = {}
         self.used: dict[str, set[str]] = {}
 
     # --- files --------------------------------------------------------------------------------------------------------
@@ -215,6 +236,8 @@ class Project:
             self._modules[path] = module
         return self._modules[path]
 
+    # --- what a file leads to -----------------------------------------------------------------------------------------
+
     def telling(self, definition: Definition) -> bool:
         """Whether a function leads, by the names of what it calls, to something that rules ask about."""
         module, node = definition.module, definition.node
@@ -226,45 +249,110 @@ class Project:
             self._telling[key] = known
         return known
 
+    def words(self, module: Module) -> set[str]:
+        """The last names of what a module calls, itself or in the functions of the project that it leads to by name."""
+        known = self._words.get(module.path)
+        if known is None:
+            known = self._words[module.path] = set()
+            with self._facts_of(module):
+                self._follow(module, known)
+        return known
+
+    def _follow(self, module: Module, words: set[str]) -> None:
+        """Add a module's words, and those of what they name in the modules that they are imported from."""
+        outlines: dict[str, _Outline] = {}
+        gone: set[Scope] = set()
+        entering = [module]
+        new = set(module.methods.get(module.tree, ()))
+        while new or entering:
+            words |= new
+            told = [(outline, new) for outline in outlines.values()]
+            told += [(self._outline(one), words) for one in entering]
+            outlines.update((outline.module.path, outline) for outline, _ in told)
+            entering, found = [], set()
+            for outline, these in told:
+                if outline.module is not module:
+                    for name in outline.functions.keys() & these:
+                        for scope in outline.functions[name]:
+                            if scope not in gone:
+                                gone.add(scope)
+                                found |= outline.module.methods.get(scope, set())
+                sources = [base for name, base in outline.names.items() if name in these]
+                for source in sources if these is new else [*outline.modules, *sources]:
+                    one = self.find(source, outline.module)
+                    if one is None or one.path in outlines or one in entering:
+                        continue
+                    if len(outlines) + len(entering) < MODULES:
+                        entering.append(one)
+            new = found - words
+
+    def _outline(self, module: Module) -> _Outline:
+        known = self._outlines.get(module.path)
+        if known is None:
+            known = self._outlines[module.path] = _Outline(module)
+            for dotted in module.imports.values():
+                base, _, last = dotted.rpartition(".")
+                if self.holds(dotted, module):
+                    known.modules.append(dotted)
+                elif base:
+                    known.names[last] = base
+            for scope, parent in module.scopes.items():
+                if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    made = isinstance(parent, ast.ClassDef) and scope.name in ("__init__", "__call__", "forward")
+                    known.functions.setdefault(parent.name if made else scope.name, []).append(scope)  # type: ignore[union-attr]
+        return known
+
     def _reaching(self, module: Module) -> set[str]:
         """Names of the module's functions and classes from which a telling call can be reached."""
         known = self._reach.get(module.path)
         if known is None:
-            known = self._reach[module.path] = set(self._reaching_alone(module))
+            known = self._reach[module.path] = set(self._reaching_alone(module, TELLS))
             # What is imported out of the project may be telling too: one level is looked at, whatever was read before.
-            using, self._using = self._using, module.path
             called = module.methods.get(module.tree, set())
-            for local, dotted in module.imports.items():
-                base, _, last = dotted.rpartition(".")
-                source = self.find(base, module) if local in called else None
-                if source is not None and last in self._reaching_alone(source):
-                    known.add(local)
-            self._using = using
+            with self._facts_of(module):
+                for local, dotted in module.imports.items():
+                    base, _, last = dotted.rpartition(".")
+                    source = self.find(base, module) if local in called else None
+                    if source is not None and last in self._reaching_alone(source, TELLS):
+                        known.add(local)
         return known
 
-    def _reaching_alone(self, module: Module) -> set[str]:
+    def _reaching_alone(self, module: Module, words: frozenset[str]) -> set[str]:
         """The same without what is imported."""
-        reached = self._reach_alone.get(module.path)
+        key = (module.path, words is TELLS)
+        reached = self._reach_alone.get(key)
         if reached is None:
             named = {
                 s.name: s for s in module.scopes if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
             }
             calls = {name: module.methods.get(scope, set()) for name, scope in named.items()}
-            reached = {name for name, inside in calls.items() if inside & TELLS}
+            reached = {name for name, inside in calls.items() if inside & words}
             grown = True
             while grown:
                 more = {name for name, inside in calls.items() if name not in reached and inside & reached}
                 grown = bool(more)
                 reached |= more
-            self._reach_alone[module.path] = reached
+            self._reach_alone[key] = reached
         return reached
+
+    def _training(self, module: Module) -> set[str]:
+        """The functions imported out of the project that train, or call one that does."""
+        out = set()
+        called = module.methods.get(module.tree, set())
+        for dotted in module.imports.values():
+            base, _, last = dotted.rpartition(".")
+            whole = self.holds(dotted, module)
+            source = self.find(dotted if whole else base, module) if whole or last in called else None
+            if source is not None:
+                out |= self._reaching_alone(source, TRAINS) & (called if whole else {last})
+        return out
 
     # --- interpretation -----------------------------------------------------------------------------------------------
 
     def names(self, module: Module) -> dict[str, Value]:
         """A module's names, as another module sees them after `import`; some are `PENDING` until they are `needed`."""
-        if module.path not in self._outlined:
-            self._outlined.add(module.path)
+        if module.path not in self._exported:
+            self._exported.add(module.path)
             with self._facts_of(module):
                 Interpreter(self).outline(module)
         return module.exported
@@ -298,16 +386,17 @@ class Project:
         self._using = module.path
         interpreter = Interpreter(self)
         out = [interpreter.script(module)]
+        trains = TRAINS | self._training(module)
         own = [v.definition for v in module.env.values() if v.definition is not None and v.kind != INSTANCE]
-        for definition in _callers_first(module, [d for d in own if d.module is module]):
+        for definition in _callers_first(module, [d for d in own if d.module is module], trains):
             if isinstance(definition.node, ast.ClassDef):
-                out += self._methods(interpreter, definition)
+                out += self._methods(interpreter, definition, trains)
             elif id(definition.node) not in interpreter.seen and definition.parent is None:
                 out.append(interpreter.entry(definition))
         self._using = None
         return out
 
-    def _methods(self, interpreter: Interpreter, cls: Definition) -> list[Trace]:
+    def _methods(self, interpreter: Interpreter, cls: Definition, trains: frozenset[str]) -> list[Trace]:
         """The methods of a class on one object, `__init__` first."""
         owner = Value(INSTANCE, cls.name, definition=cls)
         methods = [
@@ -315,19 +404,19 @@ class Project:
         ]
         first = [d for d in methods if _name(d) == "__init__"]
         out = [interpreter.entry(definition, owner) for definition in first]
-        for definition in _callers_first(cls.module, [d for d in methods if d not in first]):
+        for definition in _callers_first(cls.module, [d for d in methods if d not in first], trains):
             if id(definition.node) not in interpreter.seen:
                 out.append(interpreter.entry(definition, owner))
         return out
 
 
-def _callers_first(module: Module, definitions: list[Definition]) -> list[Definition]:
-    """Those that call something of `TRAINS`, themselves or by way of each other; who calls others comes before them.
+def _callers_first(module: Module, definitions: list[Definition], trains: frozenset[str]) -> list[Definition]:
+    """Those that call something that trains, themselves or by way of each other; who calls others comes before them.
 
     A function that is gone into from its caller, with what it is given there, tells more than one of its own.
     """
     calls = {id(d): module.methods.get(d.node, set()) for d in definitions}
-    training = [d for d in definitions if calls[id(d)] & TRAINS]
+    training = [d for d in definitions if calls[id(d)] & trains]
     while True:
         names = {_name(d) for d in training}
         more = [d for d in definitions if d not in training and calls[id(d)] & names]
