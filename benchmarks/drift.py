@@ -12,7 +12,7 @@ within a round. Rows of the table:
 - Evidently, both: a report of `ValueDrift(method="ks")` and `ValueDrift(method="wasserstein")`; and its default preset,
   which computes Wasserstein alone at this size. Left out where Evidently is not installed.
 
-The second table gives the brackets against the exact values for columns of several shapes.
+A line says what a stored profile takes. The second table gives the brackets against the exact values for columns of several shapes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,8 +29,9 @@ import common
 import numpy as np
 
 from osler.data.drift.brackets import distances
-from osler.data.drift.edges import make_edges
+from osler.data.drift.edges import STORED, make_edges
 from osler.data.drift.grid import Edges, Grid
+from osler.data.drift.profile import build_profile
 
 SHAPES: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -157,6 +159,16 @@ def accuracy(rows: int) -> tuple[str, list[dict[str, object]]]:
     return common.table(header, lines), records
 
 
+def stored(rows: int, columns: int = 20) -> str:
+    """What a profile takes on disk."""
+    rng = np.random.default_rng(0)
+    frame = {f"x{i}": rng.normal(size=rows) for i in range(columns)}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "reference.profile"
+        build_profile(frame).save(path)
+        return f"A profile of {STORED} edges takes {path.stat().st_size / 1000 / columns:.1f} KB a feature."
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -166,7 +178,7 @@ def main() -> None:
     facts = common.machine()
     fast, times = speed(args.rows, args.rounds)
     exact, records = accuracy(args.rows)
-    print(common.facts(facts), fast, exact, sep="\n\n")
+    print(common.facts(facts), fast, stored(args.rows), exact, sep="\n\n")
     if args.json:
         args.json.write_text(json.dumps({"facts": facts, "cpu_ms": times, "accuracy": records}, indent=1))
 

@@ -261,6 +261,9 @@ class Interpreter(Expressions):
 
     def _assign(self, node: ast.Assign) -> bool:
         value = self.value(node.value)
+        added = adds_to_itself(node)
+        if added is not None and len(value.sources) == 2:
+            self.event("=+", node, value.sources[0], value, value.sources[1:])
         for target in node.targets:
             self.assign(target, value)
         return False
@@ -410,6 +413,17 @@ def assigned(node: ast.AST) -> list[str]:
         else:
             stack.extend(ast.iter_child_nodes(one))
     return list(names)
+
+
+def adds_to_itself(node: ast.Assign) -> ast.expr | None:
+    """What `x = x + y` adds; None for any other assignment."""
+    sum_ = node.value
+    if len(node.targets) != 1 or not isinstance(sum_, ast.BinOp) or not isinstance(sum_.op, ast.Add):
+        return None
+    target, left = node.targets[0], sum_.left
+    if isinstance(target, ast.Name) and isinstance(left, ast.Name) and target.id == left.id:
+        return sum_.right
+    return None
 
 
 def _leaves_quietly(body: Sequence[ast.stmt]) -> bool:

@@ -115,7 +115,7 @@ class Event:
     Attributes:
         name: dotted name of a library's function or class; `.method` for a method of anything; `()` for calling an
             object; the qualified name of a function or class of the project; `+=` and so on for an assignment in
-            place; `.name=` for an assignment to an attribute.
+            place, `=+` for `x = x + y`; `.name=` for an assignment to an attribute.
         node: the `ast.Call`, or the statement of an assignment.
         site: where it stands.
         order: when it happens.

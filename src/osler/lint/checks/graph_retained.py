@@ -11,20 +11,22 @@ from osler.lint.hit import Edit, Fix, Hit, line_of
 from osler.lint.losses import given_to_backward, terms
 from osler.lint.order import BACKWARDS, root, without_gradient
 from osler.lint.reading import twins
+from osler.syntax.interpreter import adds_to_itself
 from osler.syntax.trace import Event, Loop
 from osler.syntax.values import JOIN, RESULT, SEQUENCE, Value, alternatives, same, slice_back
 
 RULE = "graph-retained"
 CALLS = frozenset({"backward", "manual_backward"})
 
+_ADDS = ("+=", "=+")
 _CUT = frozenset((".detach", ".item", ".data", ".numpy", ".tolist", "builtins.float"))
 _TENSOR = ("()", "torch.nn.functional.", "+", "-", "*", "/")
 
 
 def check(facts: Facts) -> Iterator[Hit]:
     """Each `total += loss` and `losses.append(loss)` of a tensor that backward is called on in the same loop."""
-    for event in facts.events("+=", ".append"):
-        if not event.arguments or event.receiver is None or (event.name == "+=" and without_gradient(event)):
+    for event in facts.events(*_ADDS, ".append"):
+        if not event.arguments or event.receiver is None or (event.name in _ADDS and without_gradient(event)):
             continue
         loop = next((n for n in event.loops() if any(e.name in BACKWARDS for e in n.events())), None)
         if loop is None or not _kept_over(event, loop) or _begun_anew(event, loop) or _partly_cut(event):
@@ -32,13 +34,13 @@ def check(facts: Facts) -> Iterator[Hit]:
         backward = _of_the_same(event, loop)
         if backward is None or _goes_to_backward(event):
             continue
-        how = "added up" if event.name == "+=" else "collected"
+        how = "added up" if event.name in _ADDS else "collected"
         yield Hit(
             event.site,
             f"The loss that backward is called on ({line_of(backward.site)}) is {how} as a tensor, so every pass keeps "
             "its graph alive.",
             "Add loss.detach() (stays on the device) or loss.item() (a number) instead.",
-            Confidence.DEFINITE if event.name == "+=" or event.receiver.kind == SEQUENCE else Confidence.PROBABLE,
+            Confidence.DEFINITE if event.name in _ADDS or event.receiver.kind == SEQUENCE else Confidence.PROBABLE,
             evidence={"backward": backward.site},
             fix=_fix(event, backward),
         )
@@ -53,11 +55,14 @@ def _kept_over(event: Event, loop: Loop) -> bool:
             v.order < loop.order and (v.kind == SEQUENCE or v.name == "builtins.list") for v in alternatives(receiver)
         )
     node = event.node
-    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+    total = _total(node)
+    if isinstance(total, ast.Name):
         joins = [
-            v for v in slice_back(receiver, lambda v: v.kind == JOIN or v.name == "+=", limit=30) if v.kind == JOIN
+            v
+            for v in slice_back(receiver, lambda v: v.kind == JOIN or v.name in ("+", "+="), limit=30)
+            if v.kind == JOIN
         ]
-        return any(v.name == node.target.id and v.site == loop.site for v in joins)
+        return any(v.name == total.id and v.site == loop.site for v in joins)
     set_anew = any(
         e.name == f".{node.target.attr}=" and e.order < event.order
         for e in loop.events()
@@ -68,15 +73,22 @@ def _kept_over(event: Event, loop: Loop) -> bool:
 
 def _begun_anew(event: Event, loop: Loop) -> bool:
     """The loop itself sets what is added up to something new now and then: that many graphs, and no more, are kept."""
-    node = event.node
-    if not isinstance(node, ast.AugAssign):
+    total = _total(event.node)
+    if total is None:
         return False
     for statement in ast.walk(loop.node):
-        if isinstance(statement, ast.Assign):
+        if isinstance(statement, ast.Assign) and statement is not event.node:
             targets = [e for t in statement.targets for e in (t.elts if isinstance(t, ast.Tuple) else [t])]
-            if any(twins(target, node.target) for target in targets):
+            if any(twins(target, total) for target in targets):
                 return True
     return False
+
+
+def _total(node: ast.AST) -> ast.expr | None:
+    """What something is added to."""
+    if isinstance(node, ast.AugAssign):
+        return node.target
+    return node.targets[0] if isinstance(node, ast.Assign) else None
 
 
 def _partly_cut(event: Event) -> bool:
@@ -104,7 +116,7 @@ def _goes_to_backward(event: Event) -> bool:
     """The sum or the list itself is what some backward is called on."""
     receiver = event.receiver
     assert receiver is not None
-    whole = [event.result] if event.name == "+=" else alternatives(receiver)
+    whole = [event.result] if event.name in _ADDS else alternatives(receiver)
     for other in root(event.block).events():
         if other.name in BACKWARDS or other.name == "torch.autograd.grad":
             for start in (other.receiver, *other.arguments):
@@ -116,7 +128,13 @@ def _goes_to_backward(event: Event) -> bool:
 def _fix(event: Event, backward: Event) -> Fix | None:
     """`.detach()` behind a plain name that is the very tensor of the backward."""
     node = event.node
-    value = node.value if isinstance(node, ast.AugAssign) else node.args[0] if isinstance(node, ast.Call) else None
+    value: ast.expr | None = None
+    if isinstance(node, ast.AugAssign):
+        value = node.value
+    elif isinstance(node, ast.Assign):
+        value = adds_to_itself(node)
+    elif isinstance(node, ast.Call):
+        value = node.args[0]
     if not isinstance(value, (ast.Name, ast.Attribute)) or value.end_lineno is None or value.end_col_offset is None:
         return None
     if event.arguments[0].kind != RESULT or not same([event.arguments[0]], given_to_backward(backward)):
