@@ -408,3 +408,37 @@ def test_libraries_that_the_rules_know_are_known_by_name_in_their_own_sources_to
     module = project.open(folder / "use.py")
     assert module is not None
     assert [e.name for e in project.traces(module)[0].events()] == ["sklearn.pipeline.Pipeline", ".fit"]
+
+
+def test_a_name_first_used_under_a_condition_is_the_same_afterwards(tmp_path: Path) -> None:
+    """Of an imported module too, whose names are looked up within the arms of its own branches."""
+    (tmp_path / "parts.py").write_text(
+        "import thing\n"
+        "from other import first\n"
+        "logger = thing.Logger()\n"
+        "try:\n"
+        "    version = thing.version(logger)\n"
+        "except thing.Error:\n"
+        "    version = thing.none(logger)\n"
+        "if thing.fast(version):\n"
+        "    mode = first(logger)\n"
+        "else:\n"
+        "    mode = thing.slow(logger)\n"
+        "after = logger\n"
+    )
+    (tmp_path / "other.py").write_text("import thing\ndef first(log):\n    return thing.First(log)\n")
+    (tmp_path / "main.py").write_text(
+        "import thing\n"
+        "from parts import mode, logger, after, version\n"
+        "if thing.ask():\n"
+        "    a = logger\n"
+        "b, c, d, e = mode, logger, after, version\n"
+    )
+    project = Project(lambda path: path.read_text())
+    main = project.open(tmp_path / "main.py")
+    assert main is not None
+    project.traces(main)
+    env = main.env
+    assert {v.name for v in alternatives(env["b"])} == {"thing.First", "thing.slow"}
+    assert env["c"] is env["d"] is env["a"] and (env["c"].kind, env["c"].name) == (INSTANCE, "thing.Logger")
+    assert env["e"].name == "thing.version"

@@ -28,6 +28,7 @@ from osler.syntax.values import (
     PENDING,
     Definition,
     Value,
+    settled,
 )
 
 if TYPE_CHECKING:
@@ -166,7 +167,9 @@ class Interpreter(Expressions):
             present = names.get(name)
             if present is None:
                 names[name] = value
-            elif present is not value:
+            elif settled(present) is settled(value):
+                names[name] = settled(value)
+            else:
                 names[name] = self.join((present, value), node)
 
     def _for(self, node: ast.For | ast.AsyncFor) -> bool:

@@ -14,9 +14,9 @@ from osler.syntax.values import (
     CONSTANT,
     EXTERNAL,
     FUNCTION,
-    IMPORTED,
     INSTANCE,
     JOIN,
+    LAZY,
     METHOD,
     MODULE,
     PENDING,
@@ -28,6 +28,7 @@ from osler.syntax.values import (
     Value,
     alternatives,
     member,
+    settled,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Names:
 
     def join(self, values: Iterable[Value], node: ast.AST) -> Value:
         """Either of the values; the value itself where they are one."""
-        distinct = list({id(v): v for v in values}.values())
+        distinct = list({id(v): v for v in map(settled, values)}.values())
         if len(distinct) == 1:
             return distinct[0]
         return Value(JOIN, "", self.site(node), self.order, tuple(distinct), node=node)
@@ -183,21 +184,24 @@ class Names:
 
     def resolved(self, value: Value, name: str, names: dict[str, Value], importer: Module) -> Value:
         """The value of a name that is looked up at its first use: an imported one, or an imported module's own."""
-        if value.kind == PENDING:
-            return self.project.needed(importer, name)
-        if value.kind != IMPORTED:
+        if value.kind not in LAZY:
             return value
+        if not value.sources:
+            # Kept in the value as well: an arm of a branch that is left puts the names back.
+            value.sources = (
+                self.project.needed(importer, name) if value.kind == PENDING else self._imported(value, importer),
+            )
+        names[name] = value.sources[0]
+        return value.sources[0]
+
+    def _imported(self, value: Value, importer: Module) -> Value:
         base, _, last = value.name.rpartition(".")
         source = self.project.find(base, importer)
-        found = None
         if source is not None:
             inside = self.project.names(source)
             if last in inside and inside[last] is not value:
-                found = self.resolved(inside[last], last, inside, source)
-        if found is None:
-            found = Value(MODULE if self.project.holds(value.name, importer) else EXTERNAL, value.name)
-        names[name] = found
-        return found
+                return self.resolved(inside[last], last, inside, source)
+        return Value(MODULE if self.project.holds(value.name, importer) else EXTERNAL, value.name)
 
     def attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
         """`owner.name`."""

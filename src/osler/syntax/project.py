@@ -364,13 +364,19 @@ class Project:
 
     def needed(self, module: Module, name: str) -> Value:
         """A pending name of a module: the statements that bind it are gone through, in their order."""
+        names = module.exported
+        if name not in module.pending:  # its own definition asks for it
+            return Value(UNKNOWN, name)
         body = together(module.pending, name)
-        for one in [n for n, nodes in module.pending.items() if not body.isdisjoint(nodes)]:
-            del module.pending[one], module.exported[one]
+        bound = {n: names.pop(n) for n, nodes in module.pending.items() if not body.isdisjoint(nodes)}
+        for one in bound:
+            del module.pending[one]
         with self._facts_of(module):
             Interpreter(self).fill(module, sorted(body, key=lambda s: (s.lineno, s.col_offset)))
-        # Nothing where its own definition asks for it, or none of its statements was reached.
-        return self.name(module, name) or Value(UNKNOWN, name)
+        for one, pending in bound.items():
+            # Unknown where none of the statements was reached.
+            pending.sources = (self.name(module, one) or Value(UNKNOWN, one),)
+        return bound[name].sources[0]
 
     @contextlib.contextmanager
     def _facts_of(self, module: Module) -> Iterator[None]:

@@ -39,6 +39,8 @@ SEQUENCE = "sequence"  # a tuple or list display; `items`
 MAPPING = "mapping"  # a dict display with constant keys; `attributes`
 RESULT = "result"  # of an operation or a call; `name` says which
 JOIN = "join"  # either of its sources: after `if`, at the head of a loop
+# Names that are looked up when they are used; once that is done, what they stand for is their source.
+LAZY = (PENDING, IMPORTED)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -172,6 +174,11 @@ def slice_back(
             if id(source) not in seen:
                 seen.add(id(source))
                 queue.append(source)
+
+
+def settled(value: Value) -> Value:
+    """What a name stands for that was looked up when it was used; any other value itself."""
+    return value.sources[0] if value.kind in LAZY and value.sources else value
 
 
 def alternatives(value: Value, limit: int = 64) -> list[Value]:

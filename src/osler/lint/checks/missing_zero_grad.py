@@ -16,6 +16,7 @@ from osler.syntax.values import alternatives, same
 RULE = "missing-zero-grad"
 CALLS = frozenset({"step"})
 
+_CLEARS = re.compile(r"(zero|clear|reset).*grad", re.IGNORECASE)
 _CLEARING = re.compile(r"zero|clear.*grad|reset.*grad", re.IGNORECASE)
 
 
@@ -44,7 +45,10 @@ def _made_in(turn: Turn) -> bool:
 
 
 def _may_clear(event: Event, turn: Turn) -> bool:
-    """A method of something unknown whose name says that it clears, or that is given the optimizer."""
+    """A function whose name says that it clears, or a method of something unknown that is given the optimizer."""
+    called = [v.name for v in alternatives(event.receiver)] if event.name == "()" and event.receiver is not None else []
+    if any(_CLEARS.search(name) for name in (event.method, *called)):
+        return True
     if not event.name.startswith(".") or event.method in ("step", "unscale_"):
         return False
     given = [v for a in (*event.arguments, *event.keywords.values()) for v in alternatives(a)]
