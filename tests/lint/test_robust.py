@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import osler
 from osler.core.settings.lint import Lint
 from osler.lint.linter import Linter
 from osler.lint.plan import Plan
@@ -187,3 +188,12 @@ def test_a_file_that_takes_too_long_is_given_up(here: Path, checks: list[SimpleN
 
 def test_mutated_sources_never_crash_it(here: Path) -> None:
     assert fuzz.crashes(fuzz.sources()[:400], count=40, seed=5) == []
+
+
+def test_nothing_fails_on_a_real_project() -> None:
+    """osler's own: packages that import each other, names looked up under conditions, star imports, notebooks' code."""
+    home = Path(osler.__file__).parent
+    linter = Linter(Plan((2, 6)))
+    for part in ("app", "cli", "lint", "syntax"):
+        for path in sorted((home / part).rglob("*.py")):
+            assert linter.lint(str(path)).troubles == []
