@@ -26,7 +26,7 @@ from osler.syntax.values import (
 
 # A file that imports none of these has nothing to show here.
 LIBRARIES = ("sklearn", "imblearn", "cuml")
-TRAIN_TEST = "sklearn.model_selection.train_test_split"
+TRAIN_TEST = frozenset(f"sklearn.{m}.train_test_split" for m in ("model_selection", "cross_validation"))
 CROSS = (
     "sklearn.model_selection.cross_val_score",
     "sklearn.model_selection.cross_validate",
@@ -153,7 +153,7 @@ def rows(facts: Facts) -> Iterator[Rows]:
 
 
 def _split(event: Event) -> Split | None:
-    if event.name == TRAIN_TEST:
+    if event.name in TRAIN_TEST:
         return Split(event.result, event.order, event.site, bases=list(event.arguments))
     if event.name == ".split" and event.receiver is not None and splitter(event.receiver):
         return Split(event.result, event.order, event.site, folds=True)

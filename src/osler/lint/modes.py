@@ -13,6 +13,7 @@ from osler.syntax.values import CONSTANT, INSTANCE, JOIN, MAPPING, RESULT, SEQUE
 # Layers that work differently in train mode, with the argument that may switch them off.
 _DROPOUT = frozenset({"Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"})
 _NORM = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"} | {f"LazyBatchNorm{d}d" for d in (1, 2, 3)})  # fmt: skip
+_DROPPING = frozenset({"LSTM", "GRU", "RNN", "MultiheadAttention"})  # by an argument, which is 0 by default
 _TRANSFORMER = frozenset({"Transformer", "TransformerEncoderLayer", "TransformerDecoderLayer"})
 _VISION = re.compile(
     r"torchvision\.models\.\w*?(resnet|resnext|densenet|mobilenet|efficientnet|googlenet|inception|vgg\d+_bn|alexnet|regnet)"
@@ -55,6 +56,9 @@ def _layer(value: Value) -> str:
     if last in _DROPOUT:
         share = value.event.argument(0, "p")
         return "" if share is not None and share.kind == CONSTANT and not share.constant else last
+    if last in _DROPPING:
+        share = value.event.keywords.get("dropout")
+        return last if share is not None and share.kind == CONSTANT and share.constant else ""
     if last in _TRANSFORMER:
         share = value.event.keywords.get("dropout")
         return last if share is None or share.kind != CONSTANT or share.constant else ""
@@ -128,10 +132,11 @@ def evaluates(call: Event) -> bool:
 
 
 def model_calls(events: list[Event]) -> list[tuple[Event, Value]]:
-    """Calls of known models, each with the model."""
+    """Calls of known models, also by `model.forward(x)`, each with the model."""
     out = []
     for event in events:
-        if event.name != "()" or event.receiver is None:
+        named = event.method == "forward" and not event.name.startswith("super.")
+        if (event.name != "()" and not named) or event.receiver is None:
             continue
         options = alternatives(event.receiver)
         if len(options) == 1 and options[0].kind == INSTANCE and known_model(options[0]):

@@ -43,6 +43,8 @@ TRAINS = frozenset(
         "random_split",
     ]
 )
+# The same in a file that speaks of CUDA.
+TIMES = frozenset(["time", "perf_counter", "monotonic", "perf_counter_ns", "time_ns"])
 # A function that calls one of these, or one that does, is gone into wherever it is called.
 TELLS = TRAINS | frozenset(
     [
@@ -392,7 +394,8 @@ class Project:
         self._using = module.path
         interpreter = Interpreter(self)
         out = [interpreter.script(module)]
-        trains = TRAINS | self._training(module)
+        trains = TRAINS | TIMES if "cuda" in module.text else TRAINS
+        trains |= self._training(module)
         own = [v.definition for v in module.env.values() if v.definition is not None and v.kind != INSTANCE]
         for definition in _callers_first(module, [d for d in own if d.module is module], trains):
             if isinstance(definition.node, ast.ClassDef):

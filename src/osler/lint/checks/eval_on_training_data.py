@@ -10,7 +10,7 @@ from osler.core.finding import Confidence, Severity
 from osler.lint.facts import Facts
 from osler.lint.hit import Hit, line_of
 from osler.lint.leakage import EVALUATES, LIBRARIES, Rows, rows
-from osler.lint.reading import Bindings, brings_in, last_name, site_of, target_name, twins
+from osler.lint.reading import Bindings, brings_in, last_name, own_nodes, site_of, target_name, twins, words
 from osler.syntax.module import Call, Scope
 from osler.syntax.trace import Event
 from osler.syntax.values import INSTANCE, alternatives, slice_back
@@ -42,6 +42,7 @@ def check(facts: Facts) -> Iterator[Hit]:
     yield from _lightning(facts, loaders)
     yield from _trainers(facts)
     yield from _wrong_loader(facts, bindings)
+    yield from _other_loader(facts, bindings)
     if facts.module.methods.get(facts.module.tree, set()) & {"fit"} and brings_in(facts.module, *LIBRARIES):
         for one in rows(facts):
             yield from _refitted(one)
@@ -100,6 +101,9 @@ def _train_flag(node: ast.expr | None) -> str:
     """`train=True` or `split="train"` of a dataset's constructor."""
     if not isinstance(node, ast.Call):
         return ""
+    given = words([*node.args, *(k.value for k in node.keywords)])
+    if any(_JUDGE.search(word) for word in given):
+        return ""  # the rows are those of a validation file, whatever is done to them
     for keyword in node.keywords:
         value = keyword.value
         if isinstance(value, ast.Constant):
@@ -187,6 +191,27 @@ def _wrong_loader(facts: Facts, bindings: dict[Scope, Bindings]) -> Iterator[Hit
                         site_of(facts.module, given),
                         f"`{name}` is given to `{last_name(call.node.func)}`, while `{idle}` is made and never used.",
                         f"Judge on `{idle}`.",
+                        Confidence.PROBABLE,
+                    )
+
+
+def _other_loader(facts: Facts, bindings: dict[Scope, Bindings]) -> Iterator[Hit]:
+    """A loop over the training loader in a function that is given the one to judge on, and never uses it."""
+    for scope in facts.module.scopes:
+        if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        given = [a.arg for a in scope.args.args if _JUDGE.search(a.arg) and _FEEDS.search(a.arg)]
+        bound = bindings.setdefault(scope, Bindings(scope)) if given else None
+        idle = [name for name in given if bound is not None and not bound.loads.get(name)]
+        for node in own_nodes(scope) if idle else ():
+            if not isinstance(node, ast.For):
+                continue
+            for name in (n.id for n in ast.walk(node.iter) if isinstance(n, ast.Name)):
+                if _TRAIN.search(name) and _FEEDS.search(name) and not _JUDGE.search(name):
+                    yield Hit(
+                        site_of(facts.module, node),
+                        f"`{scope.name}` goes through `{name}`, while `{idle[0]}`, which it is given, is never used.",
+                        f"Go through `{idle[0]}`.",
                         Confidence.PROBABLE,
                     )
 

@@ -25,7 +25,7 @@ _TENSOR = ("()", "torch.nn.functional.", "+", "-", "*", "/")
 
 def check(facts: Facts) -> Iterator[Hit]:
     """Each `total += loss` and `losses.append(loss)` of a tensor that backward is called on in the same loop."""
-    for event in facts.events(*_ADDS, ".append"):
+    for event in facts.events(*_ADDS, ".append", ".extend"):
         if not event.arguments or event.receiver is None or (event.name in _ADDS and without_gradient(event)):
             continue
         loop = next((n for n in event.loops() if any(e.name in BACKWARDS for e in n.events())), None)
@@ -34,7 +34,8 @@ def check(facts: Facts) -> Iterator[Hit]:
         backward = _of_the_same(event, loop)
         if backward is None or _goes_to_backward(event):
             continue
-        how = "added up" if event.name in _ADDS else "collected"
+        listed = event.arguments[0].kind == SEQUENCE
+        how = "added up" if event.name in _ADDS and not listed else "collected"
         yield Hit(
             event.site,
             f"The loss that backward is called on ({line_of(backward.site)}) is {how} as a tensor, so every pass keeps "
@@ -50,7 +51,7 @@ def _kept_over(event: Event, loop: Loop) -> bool:
     """What it is put into lives longer than a pass of the loop."""
     receiver = event.receiver
     assert receiver is not None
-    if event.name == ".append":
+    if event.name in (".append", ".extend"):
         return all(
             v.order < loop.order and (v.kind == SEQUENCE or v.name == "builtins.list") for v in alternatives(receiver)
         )
@@ -91,14 +92,20 @@ def _total(node: ast.AST) -> ast.expr | None:
     return node.targets[0] if isinstance(node, ast.Assign) else None
 
 
+def _put(event: Event) -> list[Value]:
+    """What is added or collected; of `losses += [loss]` and `losses.extend([loss])` the items."""
+    given = event.arguments[0]
+    return given.items if given.kind == SEQUENCE and event.name != ".append" else [given]
+
+
 def _partly_cut(event: Event) -> bool:
     """On one of the ways to it the value has left its graph: `if train: loss.backward(); loss = loss.detach()`."""
-    return any(v.name in _CUT for v in alternatives(event.arguments[0]))
+    return any(v.name in _CUT for put in _put(event) for v in alternatives(put))
 
 
 def _of_the_same(event: Event, loop: Loop) -> Event | None:
     """The backward of the loop that is called on what is put in, or on a sum that it is part of."""
-    put = terms(event.arguments[:1])
+    put = terms(_put(event))
     tensors = [v for v in put if _tensor(v)]
     for backward in loop.events():
         if backward.name in BACKWARDS:

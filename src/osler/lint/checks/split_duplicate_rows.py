@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from osler.core.finding import Confidence
 from osler.lint.facts import Facts
 from osler.lint.hit import Hit, line_of
-from osler.lint.leakage import CROSS, Rows, rows
+from osler.lint.leakage import CROSS, Rows, Split, rows
 from osler.syntax.values import CONSTANT, INSTANCE, Site, Value, alternatives, slice_back
 
 RULE = "split-duplicate-rows"
@@ -20,9 +20,16 @@ def check(facts: Facts) -> Iterator[Hit]:
     """Each place that makes rows more before they are split or cross-validated."""
     for one in rows(facts):
         for split in one.splits:
+            judged = bool(one.tested(split))
             for base in split.bases:
-                yield from _copied(base, split.order, split.site, bool(one.tested(split)))
+                if judged or not _held_out_before(base, split, one):
+                    yield from _copied(base, split.order, split.site, judged)
         yield from _crossed(one)
+
+
+def _held_out_before(base: Value, split: Split, one: Rows) -> bool:
+    """It is the training part of an earlier split, whose test part has no copies in it."""
+    return any(0 in earlier.sides(base) for earlier in one.splits if earlier.order < split.order)
 
 
 def _crossed(one: Rows) -> Iterator[Hit]:

@@ -51,7 +51,7 @@ def check(facts: Facts) -> Iterator[Hit]:
 
 
 def _shuffles(event: Event) -> bool:
-    if event.name == TRAIN_TEST:
+    if event.name in TRAIN_TEST:
         given = event.keywords.get("shuffle")
         return "**" not in event.keywords and (given is None or given.constant is True)
     for one in alternatives(event.receiver) if event.receiver is not None else ():
