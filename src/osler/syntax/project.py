@@ -41,6 +41,9 @@ TRAINS = frozenset(
         "cross_val_score",
         "cross_validate",
         "random_split",
+        "Trainer",
+        "Seq2SeqTrainer",
+        "SFTTrainer",
     ]
 )
 # The same in a file that speaks of CUDA.

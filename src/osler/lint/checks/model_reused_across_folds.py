@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from osler.core.finding import Confidence
@@ -11,7 +12,7 @@ from osler.lint.leakage import LIBRARIES, splitter
 from osler.lint.objects import known_model, known_optimizer, stepped
 from osler.lint.reading import brings_in
 from osler.syntax.trace import Event, Loop
-from osler.syntax.values import INSTANCE, JOIN, RESULT, Value, alternatives, slice_back
+from osler.syntax.values import INSTANCE, JOIN, RESULT, Value, alternatives, same, slice_back
 
 RULE = "model-reused-across-folds"
 CALLS = frozenset({"split"})
@@ -21,6 +22,7 @@ _ANEW = frozenset(
     ("load_state_dict", "reset_parameters", "apply", "load", "load_weights", "set_weights", "clone_model")
 )
 _COPIES = ("copy.deepcopy", "copy.copy", "sklearn.base.clone")
+_TRAINER = re.compile(r"(transformers|trl)\.(\w+\.)*\w*Trainer")
 _FORWARD_IN_TIME = ("TimeSeriesSplit",)
 
 
@@ -37,6 +39,7 @@ def check(facts: Facts) -> Iterator[Hit]:
                 continue
             yield from _stepped(loop, events)
             yield from _fitted(loop, events)
+            yield from _handed_to_trainer(loop, events)
 
 
 def _folds(over: Value) -> bool:
@@ -88,6 +91,21 @@ def _fitted(loop: Loop, events: list[Event]) -> Iterator[Hit]:
             how = "partial_fit" if event.name == ".partial_fit" else "fit, which carries on"
             yield _hit(loop, one, f"trained by {how} in {line_of(event.site)}", event)
             break
+
+
+def _handed_to_trainer(loop: Loop, events: list[Event]) -> Iterator[Hit]:
+    """A model of transformers, given to a trainer of each fold."""
+    for event in events:
+        if not _TRAINER.fullmatch(event.name):
+            continue
+        model = event.argument(0, "model")
+        if model is None or not all(v.kind in (INSTANCE, RESULT) and v.order < loop.order for v in alternatives(model)):
+            continue
+        trains = [e for e in events if e.name == ".train" and e.receiver is not None]
+        train = next((e for e in trains if same(alternatives(e.receiver), [event.result])), None)  # type: ignore[arg-type]
+        if train is not None:
+            yield _hit(loop, model, f"trained on in {line_of(train.site)}", train)
+            return
 
 
 def _carries_on(model: Value, event: Event) -> bool:
