@@ -151,7 +151,7 @@ def test_select_replaces_and_ignore_adds(tmp_path: Path) -> None:
     assert loaded.settings.ignore == ["update-ratio", "dead-relu", "activation-collapse"]
     assert loaded.origins["select"] == "--select"
     assert loaded.origins["ignore"] == "osler.toml:2, --ignore"
-    with pytest.raises(UserError, match="--select: select: no rule is called 'explodin-gradient'; closest: exploding"):
+    with pytest.raises(UserError, match="--select: no rule is called 'explodin-gradient'; closest: exploding"):
         config.load(tmp_path, select=["explodin-gradient"])
 
 

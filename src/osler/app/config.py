@@ -342,7 +342,9 @@ def _check_rules(layer: _Layer, settings: Settings) -> None:
             try:
                 rule(name)
             except UnknownRule as err:
-                raise UserError(f"{layer.origin(key)}: {key}: {err}") from None
+                where = layer.origin(key)
+                told = where if where.strip("-").replace("-", "_") == key else f"{where}: {key}"
+                raise UserError(f"{told}: {err}") from None
 
 
 def _complaint(layer: _Layer, err: Any) -> str:
