@@ -9,7 +9,9 @@ torch.manual_seed(0)
 torch.set_num_threads(1)
 model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
 first = {name: p.clone() for name, p in model.state_dict().items()}
-saved = {f"module.{name}": torch.randn_like(p) for name, p in model.state_dict().items()}
+torch.save({f"module.{name}": torch.randn_like(p) for name, p in model.state_dict().items()}, "checkpoint.pt")
+
+saved = torch.load("checkpoint.pt", map_location="cpu", weights_only=True)
 checkpoint = {name.removeprefix("module."): p for name, p in saved.items()}
 
 missing, unexpected = model.load_state_dict(checkpoint, strict=False)

@@ -9,8 +9,9 @@ torch.manual_seed(0)
 torch.set_num_threads(1)
 model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
 first = {name: p.clone() for name, p in model.state_dict().items()}
-checkpoint = {f"module.{name}": torch.randn_like(p) for name, p in model.state_dict().items()}
+torch.save({f"module.{name}": torch.randn_like(p) for name, p in model.state_dict().items()}, "checkpoint.pt")
 
+checkpoint = torch.load("checkpoint.pt", map_location="cpu", weights_only=True)
 model.load_state_dict(checkpoint, strict=False)  # fault-here
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
