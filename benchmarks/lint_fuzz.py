@@ -4,6 +4,8 @@
 
 Tokens of files of the standard library and of site-packages are deleted, doubled, swapped and replaced; two thirds of
 the outcomes are kept only if they parse, so that the interpreter sees them too. Prints what failed, and how many parsed.
+As many mutations that parse are made of the rules' own fixtures, where there is something to mend: every fix, unsafe ones
+too, must give a file that parses, and change nothing when it is made again.
 """
 
 from __future__ import annotations
@@ -21,8 +23,13 @@ import tokenize
 import warnings
 from pathlib import Path
 
-from osler.lint.linter import Linter, Plan
+from osler.lint.fix import mend
+from osler.lint.linter import Linter
+from osler.lint.plan import Plan
+from osler.lint.result import Noted
 
+FIXTURES = Path(__file__).resolve().parents[1] / "tests/lint/fixtures"
+PLAN = Plan(torch=(2, 6))
 _TRIES = 12
 _LARGEST = 60_000
 _PACKAGES = ("torch", "sklearn", "lightning", "transformers", "accelerate", "ignite")
@@ -91,7 +98,7 @@ def crashes(files: list[Path], count: int, seed: int) -> list[str]:
             new = _parsing(text, chance) if chance.random() < 2 / 3 else mutated(text, chance)
             path.write_text(new, "utf-8", errors="surrogatepass")
             try:
-                result = Linter(Plan(torch=(2, 6))).lint(str(path))
+                result = Linter(PLAN).lint(str(path))
             except Exception as error:
                 failed.append(f"{original} (state {hash(state)}): {type(error).__name__}: {error}")
                 continue
@@ -100,7 +107,33 @@ def crashes(files: list[Path], count: int, seed: int) -> list[str]:
     return failed
 
 
-TALLY = {"parsed": 0, "not parsed": 0}
+def broken_fixes(count: int, seed: int) -> list[str]:
+    """What went wrong when mutated fixtures were mended."""
+    files = [f.with_name(f.name.replace("_fix.", "_bad.")) for f in sorted(FIXTURES.glob("*_fix.py"))]
+    chance = random.Random(seed)
+    failed = []
+    for _ in range(count):
+        original = chance.choice(files)
+        old = _parsing(original.read_text("utf-8"), chance).encode()
+        mended = mend("mutated.py", (), _every, PLAN, data=old)
+        if mended.new == old:
+            continue
+        TALLY["mended"] += 1
+        try:
+            ast.parse(mended.new)
+        except (SyntaxError, ValueError) as error:
+            failed.append(f"{original}: a fix broke it: {error}")
+            continue
+        if mend("mutated.py", (), _every, PLAN, data=mended.new).new != mended.new:
+            failed.append(f"{original}: mended twice it is not as mended once")
+    return failed
+
+
+def _every(noted: list[Noted], results: object) -> list[Noted]:
+    return [n for n in noted if n.fix is not None]
+
+
+TALLY = {"parsed": 0, "not parsed": 0, "mended": 0}
 
 
 def _parsing(text: str, chance: random.Random) -> str:
@@ -124,10 +157,11 @@ def main() -> None:
     wishes = parser.parse_args()
     files = sources()
     start = time.process_time()
-    failed = crashes(files, wishes.count, wishes.seed)
+    failed = crashes(files, wishes.count, wishes.seed) + broken_fixes(wishes.count, wishes.seed)
     for line in failed:
         print(line)
     print(f"{wishes.count} mutations of {len(files)} files (seed {wishes.seed}), {TALLY['parsed']} parsed,")
+    print(f"{wishes.count} of the rules' fixtures, in {TALLY['mended']} of which something was mended,")
     print(f"{len(failed)} failed, {time.process_time() - start:.0f} CPU s")
     sys.exit(1 if failed else 0)
 

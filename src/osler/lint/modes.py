@@ -13,7 +13,7 @@ from osler.syntax.values import CONSTANT, INSTANCE, JOIN, MAPPING, RESULT, SEQUE
 # Layers that work differently in train mode, with the argument that may switch them off.
 _DROPOUT = frozenset({"Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"})
 _NORM = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"} | {f"LazyBatchNorm{d}d" for d in (1, 2, 3)})  # fmt: skip
-_DROPPING = frozenset({"LSTM", "GRU", "RNN", "MultiheadAttention"})  # by an argument, which is 0 by default
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})  # they drop between layers, by an argument
 _TRANSFORMER = frozenset({"Transformer", "TransformerEncoderLayer", "TransformerDecoderLayer"})
 _VISION = re.compile(
     r"torchvision\.models\.\w*?(resnet|resnext|densenet|mobilenet|efficientnet|googlenet|inception|vgg\d+_bn|alexnet|regnet)"
@@ -56,8 +56,12 @@ def _layer(value: Value) -> str:
     if last in _DROPOUT:
         share = value.event.argument(0, "p")
         return "" if share is not None and share.kind == CONSTANT and not share.constant else last
-    if last in _DROPPING:
-        share = value.event.keywords.get("dropout")
+    if last in _RECURRENT:
+        share, layers = value.event.keywords.get("dropout"), value.event.argument(2, "num_layers")
+        several = layers is not None and isinstance(layers.constant, int) and layers.constant > 1
+        return last if several and share is not None and share.kind == CONSTANT and share.constant else ""
+    if last == "MultiheadAttention":
+        share = value.event.argument(2, "dropout")
         return last if share is not None and share.kind == CONSTANT and share.constant else ""
     if last in _TRANSFORMER:
         share = value.event.keywords.get("dropout")
