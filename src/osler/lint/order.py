@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from osler.lint.objects import loader_like, stepped
 from osler.lint.turns import Turn
-from osler.syntax.trace import Block, Branch, Event, Loop, Node
+from osler.syntax.interpreter import assigned
+from osler.syntax.trace import Block, Branch, Event, Inlined, Loop, Node
 from osler.syntax.values import CONSTANT, INSTANCE, JOIN, RESULT, UNKNOWN, Value, slice_back
 
 BACKWARDS = frozenset({".backward", ".manual_backward", "torch.autograd.backward"})
@@ -35,6 +36,47 @@ def apart(a: Event, b: Event) -> bool:
     """Whether two events stand in different arms of one branch, so that a pass holds at most one of them."""
     there = arms(b)
     return any(there.get(branch, arm) is not arm for branch, arm in arms(a).items())
+
+
+def excluded(a: Event, b: Event, loop: Loop) -> bool:
+    """Whether `a` stands under `if x` and `b` under `if not x`, and the loop does not change `x`: no run of it holds both."""
+    there = _conditions_of(b)
+    opposite = [text for text, holds in _conditions_of(a).items() if there.get(text) is (not holds)]
+    names = set(assigned(loop.node)) if opposite else set()
+    return any(names.isdisjoint(_names(text)) for _, text in opposite)
+
+
+def _conditions_of(event: Event) -> dict[tuple[int, str], bool]:
+    """The plain conditions that hold where an event stands: of which function, as written, and whether they are true."""
+    out: dict[tuple[int, str], bool] = {}
+    block = event.block
+    while (node := block.parent) is not None:
+        if isinstance(node, Branch) and isinstance(node.node, ast.If):
+            function = next((id(n) for n in _above(node) if isinstance(n, Inlined)), 0)
+            pending = [(node.node.test, block is node.blocks[0])]
+            while pending:
+                test, holds = pending.pop()
+                if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+                    pending.append((test.operand, not holds))
+                elif isinstance(test, ast.BoolOp):
+                    # Of `a and b` both hold where it holds, of `a or b` neither where it does not.
+                    if isinstance(test.op, ast.And) is holds:
+                        pending += [(part, holds) for part in test.values]
+                else:
+                    out.setdefault((function, ast.unparse(test)), holds)
+        block = node.block
+    return out
+
+
+def _above(node: Node) -> Iterator[Node]:
+    parent = node.block.parent
+    while parent is not None:
+        yield parent
+        parent = parent.block.parent
+
+
+def _names(text: str) -> set[str]:
+    return {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
 
 
 def given(a: Event, b: Event) -> bool:

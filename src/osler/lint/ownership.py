@@ -87,6 +87,13 @@ def is_module(value: Value) -> bool:
     return value.kind == RESULT and value.name in _COPIES and bool(value.sources) and known_model(value.sources[0])
 
 
+def _copied_layer(value: Value) -> bool:
+    """A copy of a layer or of a model of the project; a copied loss has nothing to learn."""
+    if value.kind != RESULT or not is_module(value):
+        return False
+    return any(is_layer(v) or v.definition is not None for v in alternatives(value.sources[0]))
+
+
 def inside(
     modules: Iterable[Value], before: int | None = None, history: dict[int, list[tuple[int, Value]]] | None = None
 ) -> set[int]:
@@ -124,7 +131,7 @@ def used(value: Value, cuts: frozenset[str] = frozenset()) -> Iterator[tuple[Eve
         if one.kind != RESULT or one.name != "()" or event is None or event.receiver is None or cutting(one, cuts):
             continue
         for layer in alternatives(event.receiver):
-            if is_layer(layer) or (layer.kind == RESULT and is_module(layer)):
+            if is_layer(layer) or _copied_layer(layer):
                 yield event, layer
 
 

@@ -198,9 +198,10 @@ def _wrong_loader(facts: Facts, bindings: dict[Scope, Bindings]) -> Iterator[Hit
 def _other_loader(facts: Facts, bindings: dict[Scope, Bindings]) -> Iterator[Hit]:
     """A loop over the training loader in a function that is given the one to judge on, and never uses it."""
     for scope in facts.module.scopes:
-        if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) or not _CHECKS.match(scope.name):
             continue
-        given = [a.arg for a in scope.args.args if _JUDGE.search(a.arg) and _FEEDS.search(a.arg)]
+        asked = scope.args.args[: len(scope.args.args) - len(scope.args.defaults)]
+        given = [a.arg for a in asked if _JUDGE.search(a.arg) and _FEEDS.search(a.arg)]
         bound = bindings.setdefault(scope, Bindings(scope)) if given else None
         idle = [name for name in given if bound is not None and not bound.loads.get(name)]
         for node in own_nodes(scope) if idle else ():

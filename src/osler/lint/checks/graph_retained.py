@@ -20,7 +20,8 @@ CALLS = frozenset({"backward", "manual_backward"})
 
 _ADDS = ("+=", "=+")
 _CUT = frozenset((".detach", ".item", ".data", ".numpy", ".tolist", "builtins.float"))
-_TENSOR = ("()", "torch.nn.functional.", "+", "-", "*", "/")
+_CALLS = ("()", "torch.nn.functional.")
+_TENSOR = (*_CALLS, "+", "-", "*", "/")
 
 
 def check(facts: Facts) -> Iterator[Hit]:
@@ -105,7 +106,7 @@ def _partly_cut(event: Event) -> bool:
 
 def _of_the_same(event: Event, loop: Loop) -> Event | None:
     """The backward of the loop that is called on what is put in, or on a sum that it is part of."""
-    put = terms(_put(event))
+    put = terms(v for one in _put(event) for v in alternatives(one) if not _weighted_number(v))
     tensors = [v for v in put if _tensor(v)]
     for backward in loop.events():
         if backward.name in BACKWARDS:
@@ -115,8 +116,16 @@ def _of_the_same(event: Event, loop: Loop) -> Event | None:
     return None
 
 
+def _weighted_number(value: Value) -> bool:
+    """`loss.detach() * weight`: what is shared with the loss is the weight."""
+    return value.name in ("*", "/") and any(v.name in _CUT for s in value.sources for v in alternatives(s))
+
+
 def _tensor(value: Value) -> bool:
-    return value.kind == RESULT and value.name.startswith(_TENSOR)
+    """It is computed by calling something: a model, a loss; a weight made of numbers is none."""
+    if value.kind != RESULT or not value.name.startswith(_TENSOR):
+        return False
+    return any(v.name.startswith(_CALLS) for v in slice_back(value, limit=60))
 
 
 def _goes_to_backward(event: Event) -> bool:

@@ -11,7 +11,7 @@ from osler.lint.facts import Facts
 from osler.lint.hit import Hit, line_of
 from osler.lint.modes import differs, switch
 from osler.lint.objects import known_model, model_like
-from osler.lint.order import arms
+from osler.lint.order import arms, excluded
 from osler.lint.turns import Turn, turns
 from osler.syntax.trace import Branch, Event, Inlined, Loop
 from osler.syntax.values import INSTANCE, UNKNOWN, Value, alternatives, same, slice_back
@@ -51,7 +51,7 @@ def _never_back(event: Event, turn: Turn, loop: Loop, back: list[Event]) -> Hit 
     model = options[0]
     if any(not _other(e, model) for e in back) or _ends(event) or loop.order < model.order <= loop.end:
         return None
-    if not _trained(model, turn):
+    if not _trained(model, turn) or excluded(event, turn.step, loop):
         return None
     known = model.kind == INSTANCE and known_model(model)
     layer = differs(model) if known else ""

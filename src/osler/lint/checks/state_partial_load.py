@@ -33,6 +33,8 @@ _PARTS = (
 
 _READS = frozenset({"load", "load_file", "load_url", "load_state_dict_from_url", "load_checkpoint", "safe_load"})
 
+_KEEPS = frozenset({"get", "pop", "dict", "OrderedDict", "copy", "deepcopy"})
+
 
 def check(facts: Facts) -> Iterator[Hit]:
     """Each `load_state_dict(…, strict=False)` whose result is dropped."""
@@ -81,9 +83,9 @@ def _own(call: Call) -> bool:
 
 
 def _read_whole(module: Module, call: Call) -> bool:
-    """The state was read from a file, or comes from a caller, and is given as it was.
+    """The state was seen to be read from a file and is given as it was.
 
-    A part that the program itself picked does not fit by design.
+    A part that the program itself picked does not fit by design; what a caller gives mostly is one.
     """
     bindings = Bindings(call.scope)
     queue: list[ast.AST | None] = [call.argument(0, "state_dict")]
@@ -98,14 +100,13 @@ def _read_whole(module: Module, call: Call) -> bool:
             read = read or last in _READS
             if last == "state_dict":
                 return False  # of another module in memory
-            queue += [*node.args, node.func]
+            if last not in _READS:
+                queue += [*node.args, node.func] if last in _KEEPS else []
         elif isinstance(node, (ast.Subscript, ast.Attribute)):
             queue.append(node.value)
         elif isinstance(node, ast.Name) and node.id not in seen:
             seen.add(node.id)
-            values = bindings.values.get(node.id, [])
-            read = read or (None in values and node.id != "self")
-            queue += values
+            queue += bindings.values.get(node.id, [])
     return read
 
 
