@@ -442,3 +442,21 @@ def test_a_name_first_used_under_a_condition_is_the_same_afterwards(tmp_path: Pa
     assert {v.name for v in alternatives(env["b"])} == {"thing.First", "thing.slow"}
     assert env["c"] is env["d"] is env["a"] and (env["c"].kind, env["c"].name) == (INSTANCE, "thing.Logger")
     assert env["e"].name == "thing.version"
+
+
+def test_installed_packages_know_only_themselves_also_from_their_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "site-packages"
+    for name, text in {
+        "one": "import two\ntwo.act()\n",
+        "two": "import thing\ndef act():\n    thing.inside()\n",
+    }.items():
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text(text)
+    monkeypatch.chdir(folder)
+    for path in (Path("one/__init__.py"), folder / "one" / "__init__.py"):
+        project = Project(lambda path: path.read_text())
+        module = project.open(path)
+        assert module is not None
+        assert [e.name for e in project.traces(module)[0].events()] == ["two.act"]

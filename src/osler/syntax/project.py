@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -171,7 +172,7 @@ class Project:
     def _locate(self, name: str, folder: Path, root: Path, package: str) -> Path | None:
         # A script's own folder is on its path; installed packages know only themselves as a project.
         place = root if package else folder
-        if place.name in _FOREIGN and name.partition(".")[0] != package:
+        if name.partition(".")[0] != package and _foreign(place):
             return None
         base = place.joinpath(*name.split("."))
         return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
@@ -188,10 +189,11 @@ class Project:
         root, own = self._place(here)
         package = self._package(here, own)
         place = root if package else here.parent
+        foreign = _foreign(place)
         out = self._lacking[module.path] = set()
         for dotted in {*module.imports.values(), *module.stars}:
             parts = dotted.split(".")
-            if not parts[0] or (place.name in _FOREIGN and parts[0] != package):
+            if not parts[0] or (parts[0] != package and foreign):
                 continue
             base = place
             for part in parts:
@@ -420,6 +422,11 @@ class Project:
             if id(definition.node) not in interpreter.seen:
                 out.append(interpreter.entry(definition, owner))
         return out
+
+
+def _foreign(folder: Path) -> bool:
+    """Installed packages lie there, which are no parts of one project; also where it is the working directory."""
+    return os.path.basename(os.path.abspath(folder)) in _FOREIGN  # noqa: PTH100, PTH119 - `resolve` would follow links
 
 
 def _callers_first(module: Module, definitions: list[Definition], trains: frozenset[str]) -> list[Definition]:
