@@ -33,6 +33,8 @@ _PARTS = (
 
 _READS = frozenset({"load", "load_file", "load_url", "load_state_dict_from_url", "load_checkpoint", "safe_load"})
 
+# Where nothing is trained, a backbone or a converted file is read, and `strict=False` is mostly meant.
+_TRAINS = frozenset({"backward", "manual_backward", "zero_grad", "training_step", "fit"})
 _KEEPS = frozenset({"get", "pop", "dict", "OrderedDict", "copy", "deepcopy"})
 
 
@@ -53,7 +55,8 @@ def check(facts: Facts) -> Iterator[Hit]:
         if _chosen_by_keys(call):
             continue
         meant = any(p in word for word in words([call.node]) for p in _PARTS) or _explained(facts, call)
-        meant = meant or _own(call) or not _read_whole(facts.module, call)
+        meant = meant or _own(call) or _begins(call) or not _read_whole(facts.module, call)
+        meant = meant or not facts.project.words(facts.module) & _TRAINS
         meant = meant or brings_in(facts.module, "tensordict")  # a TensorDict has the method too, and parts by design
         yield Hit(
             site_of(facts.module, call.node),
@@ -76,6 +79,14 @@ def _chosen_by_keys(call: Call) -> bool:
     return any(node is call.node for test in tests for node in ast.walk(test))
 
 
+def _begins(call: Call) -> bool:
+    """Under `if pretrained:` a model of another shape begins with what fits."""
+    tests = [
+        n for n in own_nodes(call.scope) if isinstance(n, ast.If) and any("pretrain" in w for w in words([n.test]))
+    ]
+    return any(node is call.node for test in tests for part in test.body for node in ast.walk(part))
+
+
 def _own(call: Call) -> bool:
     """An object that reads its own state: what it leaves out of it it knows."""
     func = call.node.func
@@ -88,6 +99,11 @@ def _read_whole(module: Module, call: Call) -> bool:
     A part that the program itself picked does not fit by design; what a caller gives mostly is one.
     """
     bindings = Bindings(call.scope)
+    written = {
+        n.value.id
+        for n in own_nodes(call.scope)
+        if isinstance(n, ast.Subscript) and isinstance(n.ctx, (ast.Store, ast.Del)) and isinstance(n.value, ast.Name)
+    }
     queue: list[ast.AST | None] = [call.argument(0, "state_dict")]
     seen: set[str] = set()
     read = False
@@ -106,6 +122,8 @@ def _read_whole(module: Module, call: Call) -> bool:
             queue.append(node.value)
         elif isinstance(node, ast.Name) and node.id not in seen:
             seen.add(node.id)
+            if node.id in written:
+                return False  # its keys are chosen or named anew
             queue += bindings.values.get(node.id, [])
     return read
 
