@@ -33,8 +33,9 @@ RULES: tuple[Rule, ...] = (
         limits=(
             "Reads the call as it is written: `strict=False` as a word, and a result that no one takes. Silent where the "
             "function compares keys in another way (names with `missing` or `unexpected` in them) and in a `load_state_dict` of "
-            "one's own. Where the name says that the state is a part by design (`lora`, `adapter`, `backbone`, `pretrained`) the "
-            "finding is merely possible. Whether keys are really left over, only a run can tell."
+            "one's own. Merely possible, and shown with `--all` only, where the name says that the state is a part by design "
+            "(`lora`, `adapter`, `backbone`, `pretrained`), where it was not seen to be read from a file as it is, and in files "
+            "that train nothing. Whether keys are really left over, only a run can tell."
         ),
         routes=("lint",),
         links=(_DOCS + "generated/torch.nn.Module.html#torch.nn.Module.load_state_dict",),
