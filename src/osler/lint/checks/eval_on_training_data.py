@@ -89,7 +89,9 @@ def _loaders(facts: Facts, loaders: list[Call], bindings: dict[Scope, Bindings])
 
 
 def _alike(a: Call, b: Call) -> bool:
-    """Neither chooses its rows by a sampler, or both by the same one."""
+    """Neither chooses its rows by a sampler, or both by the same one; what `**` brings in nobody knows."""
+    if any(k.arg is None for c in (a, b) for k in c.node.keywords):
+        return False
     for key in _CHOOSE:
         x, y = a.keyword(key), b.keyword(key)
         if (x is None) != (y is None) or (x is not None and not twins(x, y)):

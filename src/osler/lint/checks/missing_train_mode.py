@@ -51,7 +51,7 @@ def _never_back(event: Event, turn: Turn, loop: Loop, back: list[Event]) -> Hit 
     model = options[0]
     if any(not _other(e, model) for e in back) or _ends(event) or loop.order < model.order <= loop.end:
         return None
-    if not _trained(model, turn) or excluded(event, turn.step, loop):
+    if not _trained(model, turn) or excluded(event, turn.step, loop) or _at_one_pass(event, loop):
         return None
     known = model.kind == INSTANCE and known_model(model)
     layer = differs(model) if known else ""
@@ -66,6 +66,20 @@ def _never_back(event: Event, turn: Turn, loop: Loop, back: list[Event]) -> Hit 
         _confidence(event, turn, layer),
         evidence={"eval": event.site, "step": turn.step.site},
     )
+
+
+def _at_one_pass(event: Event, loop: Loop) -> bool:
+    """It stands under `if i == last`: at one pass of the loop, after which whoever begins it anew may call train()."""
+    if not isinstance(loop.node, (ast.For, ast.AsyncFor)):
+        return False
+    counted = {n.id for n in ast.walk(loop.node.target) if isinstance(n, ast.Name)}
+    for branch in event.branches(loop):
+        for node in ast.walk(branch.node.test) if isinstance(branch.node, ast.If) else ():
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+                sides = (node.left, node.comparators[0])
+                if any(isinstance(side, ast.Name) and side.id in counted for side in sides):
+                    return True
+    return False
 
 
 def _confidence(event: Event, turn: Turn, layer: str) -> Confidence:
