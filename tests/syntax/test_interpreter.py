@@ -460,3 +460,22 @@ def test_installed_packages_know_only_themselves_also_from_their_own_folder(
         module = project.open(path)
         assert module is not None
         assert [e.name for e in project.traces(module)[0].events()] == ["two.act"]
+
+
+def test_modules_that_import_each_other_come_to_an_end(tmp_path: Path) -> None:
+    files = {
+        "a.py": "import numpy as np\nfrom b import *\nfrom b import shared\nx = np.zeros(3)\n",
+        "b.py": "from a import *\nfrom a import shared\ndef helper(z):\n    return np.ones(z)\n",
+        "main.py": "from a import helper, shared, np\nv = helper(3)\nw = np.zeros(1)\nu = shared\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    project = Project(lambda path: path.read_text())
+    told = {}
+    for name in ("main.py", "a.py"):
+        module = project.open(tmp_path / name)
+        assert module is not None
+        (trace, *_) = project.traces(module)
+        assert trace.complete
+        told[name] = [e.name for e in trace.events()]
+    assert told == {"main.py": ["helper", "numpy.ones", "numpy.zeros"], "a.py": ["numpy.zeros"]}

@@ -341,8 +341,9 @@ RULES: tuple[Rule, ...] = (
         limits=(
             "Reported for a loop that trains a model, puts that same model into eval mode and holds no `train()` for it. "
             "Silent where the model is known to have no layer that differs between the modes, where the branch of the "
-            "`eval()` leaves the loop, and where another function may switch back. An `eval()` straight before backward "
-            "may be a model frozen on purpose and is only possible."
+            "`eval()` leaves the loop or is taken at one pass of it (`if i == last`), where training stands under the "
+            "opposite condition, and where another function may switch back. An `eval()` straight before backward may be "
+            "a model frozen on purpose and is only possible."
         ),
         routes=_LINT,
         links=(_DOCS + "generated/torch.nn.Module.html#torch.nn.Module.train",),
@@ -389,8 +390,8 @@ RULES: tuple[Rule, ...] = (
         good="loss.backward()\noptimizer.step()\ntotal += loss.detach()",
         limits=(
             "Reported for what `backward` is called on in the same loop, or what that is the sum of, when it goes into a "
-            "name or list that outlives the pass. Sums and lists that are themselves given to backward, meters of other "
-            "packages, bounded deques and `total = total + loss` are not judged."
+            "name or list that outlives the pass. Sums and lists that are themselves given to backward, sums that the loop "
+            "itself begins anew now and then, meters of other packages and bounded deques are not judged."
         ),
         routes=_LINT,
         links=(

@@ -349,8 +349,12 @@ class Interpreter(Expressions):
             if alias.name == "*":
                 source = self.project.find(base, self.frame.module)
                 if source is not None:
-                    public = [name for name in self.project.names(source) if not name.startswith("_")]
-                    self.frame.names.update((name, Value(IMPORTED, f"{base}.{name}")) for name in public)
+                    own = f"{self.frame.module.name}."  # what the other has from here stays as it is
+                    self.frame.names.update(
+                        (name, Value(IMPORTED, f"{base}.{name}"))
+                        for name, value in self.project.names(source).items()
+                        if not name.startswith("_") and not (value.kind == IMPORTED and value.name == own + name)
+                    )
                 continue
             # Looked up when it is used: most of what a file imports leads nowhere that matters.
             name = f"{base}.{alias.name}" if base else alias.name

@@ -187,6 +187,8 @@ class Names:
         if value.kind not in LAZY:
             return value
         if not value.sources:
+            # What two modules import from each other ends here.
+            value.sources = (Value(UNKNOWN if value.kind == PENDING else EXTERNAL, value.name),)
             # Kept in the value as well: an arm of a branch that is left puts the names back.
             value.sources = (
                 self.project.needed(importer, name) if value.kind == PENDING else self._imported(value, importer),

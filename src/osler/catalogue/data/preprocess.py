@@ -45,7 +45,8 @@ RULES: tuple[Rule, ...] = (
             "`cross_val_score` and its kin. A model of another library (torch) is not seen to be evaluated: transformed rows "
             "that are split are then `info`. "
             + _SEEN
-            + " A selection of columns made by hand from `get_support()` does not "
+            + " In the source, a step that learns without labels from rows that the program draws itself, and the cross-fitted "
+            "`fit_transform` of scikit-learn's TargetEncoder, are merely possible. A selection of columns made by hand from `get_support()` does not "
             "tell that a selector made it. Silent by design: transformers that learn nothing from values (Normalizer, "
             "FunctionTransformer, HashingVectorizer, a constant imputer), encoders of the target, clustering, a last fit on "
             "all rows after the evaluation, a stream in which each batch is taken in just before it is predicted, tables "

@@ -104,7 +104,7 @@ def _handed_to_trainer(loop: Loop, events: list[Event]) -> Iterator[Hit]:
         trains = [e for e in events if e.name == ".train" and e.receiver is not None]
         train = next((e for e in trains if same(alternatives(e.receiver), [event.result])), None)  # type: ignore[arg-type]
         if train is not None:
-            yield _hit(loop, model, f"trained on in {line_of(train.site)}", train)
+            yield _hit(loop, model, f"trained further in {line_of(train.site)}", train)
             return
 
 
